@@ -1,0 +1,136 @@
+"""Every drawing of the book. Each function takes computed values and returns a Figure.
+
+Figures keep an opaque white ground, so that they read the same on a dark page and
+on paper, and never tell things apart by colour alone: cells carry their numbers.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+STYLE = {
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+}
+DARK_BLUE = "#1b4f8a"
+
+
+def attention_heatmaps(*panels: tuple[str, np.ndarray]) -> Figure:
+    """Weight matrices side by side, on one colour scale from 0 to the largest weight.
+
+    Args:
+        panels: (title, weights) pairs; weights of shape (T, T), rows are queries.
+
+    Raises:
+        ValueError: if there is no panel, or a matrix is not square.
+
+    >>> len(attention_heatmaps(("one", np.eye(2)), ("two", np.eye(2))).axes)  # two panels and the colour bar
+    3
+    """
+    if not panels:
+        raise ValueError("panels is empty: give at least one (title, weights) pair")
+    matrices = [np.asarray(weights) for _, weights in panels]
+    for matrix in matrices:
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"weights must have shape (T, T), got {matrix.shape}")
+    top = max(matrix.max() for matrix in matrices)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, len(panels), figsize=(3.5 * len(panels) + 0.6, 3.4), squeeze=False)
+        for axis, (title, _), matrix in zip(axes[0], panels, matrices, strict=True):
+            image = axis.imshow(matrix, cmap="Blues", vmin=0, vmax=top)
+            write_cells(axis, matrix, top)
+            axis.set(title=title, xlabel="key position", ylabel="query position")
+        figure.colorbar(image, ax=axes[0], label="attention weight", shrink=0.8)
+    plt.close(figure)  # else a notebook would show it twice
+    return figure
+
+
+def write_cells(axis: Axes, matrix: np.ndarray, top: float) -> None:
+    """Write each value into its cell, white on dark and black on light."""
+    size = len(matrix)
+    axis.set_xticks(range(size))
+    axis.set_yticks(range(size))
+    axis.spines[:].set_visible(False)
+    for row in range(size):
+        for column in range(size):
+            value = matrix[row, column]
+            colour = "white" if value > 0.55 * top else "black"
+            axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
+
+
+def mask_grids(*panels: tuple[str, np.ndarray]) -> Figure:
+    """Additive masks side by side: a "0" where a query may look, a hatched "-inf" where not.
+
+    Args:
+        panels: (title, mask) pairs; mask of shape (T_q, T_k) holding 0 and -inf.
+
+    Raises:
+        ValueError: if there is no panel, or a mask holds anything but 0 and -inf.
+
+    >>> len(mask_grids(("causal", np.array([[0.0, -np.inf], [0.0, 0.0]]))).axes)
+    1
+    """
+    if not panels:
+        raise ValueError("panels is empty: give at least one (title, mask) pair")
+    masks = [np.asarray(mask) for _, mask in panels]
+    for mask in masks:
+        if mask.ndim != 2 or not np.isin(mask, (0, -np.inf)).all():
+            raise ValueError("mask must have shape (T_q, T_k) and hold only 0 and -inf")
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 3.1), squeeze=False)
+        for axis, (title, _), mask in zip(axes[0], panels, masks, strict=True):
+            draw_mask(axis, mask)
+            axis.set(title=title, xlabel="key position", ylabel="query position")
+    plt.close(figure)
+    return figure
+
+
+def draw_mask(axis: Axes, mask: np.ndarray) -> None:
+    """One mask: open cells white, hidden cells grey and hatched."""
+    queries, keys = mask.shape
+    axis.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5), aspect="equal")
+    axis.set_xticks(range(keys))
+    axis.set_yticks(range(queries))
+    axis.spines[:].set_visible(False)
+    for query in range(queries):
+        for key in range(keys):
+            hidden = mask[query, key] < 0
+            look = {"facecolor": "#d5d9de", "hatch": "///"} if hidden else {"facecolor": "white"}
+            axis.add_patch(plt.Rectangle((key - 0.5, query - 0.5), 1, 1, edgecolor="#5b6470", **look))
+            label = axis.text(key, query, "$-\\infty$" if hidden else "0", ha="center", va="center")
+            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+
+
+def loss_curve(losses: list[float], *, target: float | None = None) -> Figure:
+    """Every loss of a run, a dot an epoch, and the target as a labelled dashed line.
+
+    Args:
+        losses: one a epoch, in nats.
+        target: a loss to reach, or None.
+
+    Raises:
+        ValueError: if losses is empty or not finite.
+
+    >>> figure = loss_curve([0.8, 0.5, 0.2], target=0.3)
+    >>> figure.axes[0].get_xlabel()
+    'epoch'
+    """
+    if not len(losses) or not np.isfinite(losses).all():
+        raise ValueError(f"losses must hold at least one loss, all finite, got {losses!r}")
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(6.4, 3.2))
+        axis.plot(range(len(losses)), losses, marker="o", markersize=4, color=DARK_BLUE)
+        axis.set(xlabel="epoch", ylabel="loss before the step (nats)", ylim=(0, None))
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if target is not None:
+            axis.axhline(target, linestyle="--", color="#444444", linewidth=1)
+            axis.annotate(f"target: {target}", (0, target), xytext=(0, 4), textcoords="offset points")
+    plt.close(figure)
+    return figure

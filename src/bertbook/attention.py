@@ -108,7 +108,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     ``scaled_dot_product_attention`` does, so the row contributes nothing.
 
     Args:
-        scores: floating point, shape (..., T_q, T_k).
+        scores: floating point, shape (..., T_q, T_k); -inf where a key is masked already.
         mask: additive mask of the same dtype, 0 or -inf, any shape that broadcasts to scores:
             (T_q, T_k), (B, 1, 1, T_k), ...
 
@@ -130,13 +130,12 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
-    if mask is None:
-        return scores.softmax(dim=-1)
-    check_additive_mask(mask, scores)
-    masked_scores = scores + mask
-    nothing_to_see = (masked_scores == -math.inf).all(dim=-1, keepdim=True)
+    if mask is not None:
+        check_additive_mask(mask, scores)
+        scores = scores + mask
+    nothing_to_see = (scores == -math.inf).all(dim=-1, keepdim=True)
     # Replace those rows *before* the softmax: a NaN masked out afterwards would still be a NaN in the gradient.
-    weights = masked_scores.masked_fill(nothing_to_see, 0.0).softmax(dim=-1)
+    weights = scores.masked_fill(nothing_to_see, 0.0).softmax(dim=-1)
     return weights.masked_fill(nothing_to_see, 0.0)
 
 

@@ -37,7 +37,7 @@ def milestone_1(attention_class: Callable[[int, int], nn.Module]) -> list[tuple]
     x = torch.randn(2, 6, 32)
     output, weights = attn(x)
 
-    assert output.shape == x.shape, f"the output should have the input's shape {tuple(x.shape)}, got {output.shape}"
+    assert output.shape == x.shape, f"the output should have shape (2, 6, 32), got {tuple(output.shape)}"
     assert weights.shape == (2, 4, 6, 6), f"the weights should have shape (2, 4, 6, 6), got {tuple(weights.shape)}"
     worst = (weights.sum(dim=-1) - 1).abs().max().item()
     assert worst < 1e-6, f"every row of weights should sum to 1; one is off by {worst}. Softmax over the last axis?"
@@ -80,6 +80,8 @@ def milestone_2(model_class: Callable[[], nn.Module]) -> list[tuple]:
     assert read_by_head.shape == (3, 32), (
         f"the head should read x[:, 0, :], of shape (3, 32); it was given {tuple(read_by_head.shape)}"
     )
+    positions = positions_read(model, input_ids, hidden_size=32)
+    assert positions == [0], f"the head should read x[:, 0, :] and nothing else; it reads positions {positions}"
     return [
         ("total params", count_parameters(model)),
         ("input shape", str(tuple(input_ids.shape))),
@@ -99,7 +101,32 @@ def input_of(layer: nn.Module, model: nn.Module, input_ids: Tensor) -> Tensor:
     hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     model(input_ids)
     hook.remove()
+    assert seen, f"the model never calls {layer}"
     return seen[0]
+
+
+def positions_read(model: nn.Module, input_ids: Tensor, *, hidden_size: int) -> list[int]:
+    """From which positions of the last hidden states the logits are computed.
+
+    The last hidden states are the last tensor of shape (B, T, hidden_size) that a part of
+    the model returns. A position is read if the gradient there is not 0.
+
+    >>> from bertbook.tiny import TinyBertForClassification
+    >>> positions_read(TinyBertForClassification(), torch.tensor([[5, 6, 7]]), hidden_size=32)
+    [0]
+    """
+    states = []
+
+    def remember(module: nn.Module, inputs: tuple, output: object) -> None:
+        if isinstance(output, Tensor) and output.shape == (*input_ids.shape, hidden_size):
+            states.append(output)
+
+    hooks = [module.register_forward_hook(remember) for module in model.modules()]
+    logits = model(input_ids)
+    for hook in hooks:
+        hook.remove()
+    (gradient,) = torch.autograd.grad(logits.square().sum(), states[-1])
+    return gradient.abs().sum(dim=(0, 2)).nonzero().flatten().tolist()
 
 
 def milestone_3(model_class: Callable[[], nn.Module]) -> list[float]:

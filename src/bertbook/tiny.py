@@ -118,7 +118,13 @@ class TinyBertForClassification(nn.Module):
         num_classes: int = 2,
     ):
         super().__init__()
-        sizes = {"vocab_size": vocab_size, "num_layers": num_layers, "max_len": max_len, "num_classes": num_classes}
+        sizes = {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden_size,
+            "num_layers": num_layers,
+            "max_len": max_len,
+            "num_classes": num_classes,
+        }
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
@@ -157,7 +163,7 @@ class TinyBertForClassification(nn.Module):
             raise ValueError(
                 f"input_ids has {input_ids.shape[1]} tokens a sequence; this model takes 1 to max_len = {max_len}"
             )
-        if input_ids.numel() and not (0 <= input_ids.min() and input_ids.max() < vocab_size):
+        if input_ids.numel() and not (input_ids.min() >= 0 and input_ids.max() < vocab_size):
             bad = input_ids[(input_ids < 0) | (input_ids >= vocab_size)][0].item()
             raise ValueError(f"input_ids holds {bad}; ids must be in [0, vocab_size) = [0, {vocab_size})")
 

@@ -110,7 +110,7 @@ or pass continue_training=True
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    model.epochs_trained = trained + epochs
+        model.epochs_trained = trained + len(losses)  # here, so that an interrupted run counts too
     return losses
 
 

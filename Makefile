@@ -1,0 +1,72 @@
+# The commands of this book. `make html` and `make test` are all a reader or CI needs.
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/installed
+RUN := $(VENV)/bin/python
+
+# The sources of this folder win over any installed copy.
+export PYTHONPATH := $(CURDIR)/src
+# A font cache of our own, made once while installing: kernels that run side by side would each make it.
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
+# Two builds of one commit are equal: whatever wants a date gets the commit's.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
+export FORCE_SOURCE_DATE := 1
+
+# `make html CHAPTER=attention` executes one chapter, into a folder of its own.
+export CHAPTER ?=
+BUILD := _build$(if $(CHAPTER),/chapter)
+SPHINX := $(RUN) -m sphinx -n -W -j 4 -c . -d $(BUILD)/doctrees
+
+.DEFAULT_GOAL := help
+.PHONY: help html pdf test lint lock clean
+
+help:
+	@echo "make html    build the book, and check every number in it (CHAPTER=name: one chapter only)"
+	@echo "make test    build the book and run every test"
+	@echo "make pdf     build the PDF from what make html has executed"
+	@echo "make lint    check the code, the ledger and the chapters' cells"
+	@echo "make lock    make requirements.txt again from pyproject.toml"
+	@echo "make clean   remove what was built (not the environment in .venv)"
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Python 3.11 or newer is needed; $(PYTHON) is older. Try: make PYTHON=python3.12 html"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --disable-pip-version-check --quiet --requirement requirements.txt
+	$(RUN) -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	$(RUN) -c 'import matplotlib.font_manager'
+	@touch $@
+
+html: $(INSTALLED)
+	$(SPHINX) -b html book $(BUILD)/html
+	@echo "Open $(BUILD)/html/index.html"
+
+pdf: $(INSTALLED)
+	@command -v latexmk >/dev/null && command -v xelatex >/dev/null || { \
+	    echo "make pdf needs XeLaTeX and latexmk. On Debian or Ubuntu:"; \
+	    echo "  apt-get install --no-install-recommends latexmk texlive-xetex texlive-latex-recommended \\"; \
+	    echo "    texlive-latex-extra texlive-fonts-recommended fonts-freefont-otf tex-gyre lmodern"; \
+	    exit 1; }
+	$(SPHINX) -b latex book $(BUILD)/latex
+	$(MAKE) -C $(BUILD)/latex LATEXMKOPTS="-silent -halt-on-error -interaction=nonstopmode"
+	@echo "Open $(BUILD)/latex/bert-recomputed.pdf"
+
+test: html
+	$(RUN) -m pytest
+
+lint: $(INSTALLED)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m bookkit lint book/*.md
+
+# The lock holds no local version label ("+cpu"): pip takes the build of torch that your index offers.
+lock:
+	$(PYTHON) -m venv _build/lock
+	_build/lock/bin/python -m pip install --disable-pip-version-check --quiet pip-tools==7.6.2
+	_build/lock/bin/pip-compile --quiet --extra test --strip-extras --no-emit-index-url --no-emit-find-links \
+	    --no-emit-trusted-host --no-emit-options --no-header --allow-unsafe --upgrade --output-file requirements.txt pyproject.toml
+	sed -i.old 's/+cpu$$//' requirements.txt && rm requirements.txt.old
+
+clean:
+	rm -rf _build

@@ -1,0 +1,82 @@
+"""Sphinx configuration. `make html` runs `sphinx-build -n -W -j 4 -c . book _build/html`."""
+
+import os
+
+# -- The book --------------------------------------------------------------------------
+
+project = "BERT, Recomputed"
+author = "the contributors of BERT, Recomputed"
+copyright = "the contributors. Text: CC BY 4.0. Code: MIT"
+version = release = "0.1"
+language = "en"
+root_doc = "index"
+
+# One chapter for its author: `make html CHAPTER=attention`. The others are read, but not run,
+# so links into their computed tables cannot resolve; nothing else is forgiven.
+bookkit_chapter = os.environ.get("CHAPTER", "")
+
+extensions = ["myst_nb", "sphinxcontrib.bibtex", "bookkit.extension"]  # myst_nb brings myst_parser
+exclude_patterns = ["ledger", "results", "_static"]
+nitpicky = True
+numfig = True
+bibtex_bibfiles = ["book/references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+
+# -- Executing the chapters ------------------------------------------------------------
+
+nb_execution_mode = "force"  # no cache: its key would not see a change of src/
+nb_execution_timeout = 300  # seconds a cell
+nb_execution_show_tb = True
+nb_merge_streams = True
+nb_output_stderr = "warn"
+if bookkit_chapter:
+    from pathlib import Path
+
+    others = (path.name for path in Path("book").glob("*.md") if path.stem != bookkit_chapter)
+    nb_execution_excludepatterns = sorted(others)
+    suppress_warnings = ["ref.numref", "ref.ref"]
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+
+# -- Checking them ---------------------------------------------------------------------
+
+bookkit_ledger = "book/ledger"
+bookkit_inputs = ["src", "book/ledger", "book/results", "requirements.txt", "conf.py"]
+bookkit_versions = ["torch", "numpy", "matplotlib", "sphinx", "myst-nb", "sphinx-book-theme"]
+
+# -- HTML ------------------------------------------------------------------------------
+
+html_theme = "sphinx_book_theme"
+html_title = project
+html_static_path = ["book/_static"]
+html_css_files = ["book.css"]
+html_math_renderer = "mathml"  # made at build time: no script, no request to another host
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "navbar_persistent": [],  # else there are two search bars
+    "show_toc_level": 2,
+    "home_page_in_toc": False,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+}
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+
+# -- LaTeX -----------------------------------------------------------------------------
+
+latex_engine = "xelatex"
+latex_use_xindy = False
+latex_show_urls = "footnote"
+latex_documents = [(root_doc, "bert-recomputed.tex", project, author, "manual", True)]
+latex_elements = {
+    "papersize": "a4paper",
+    "pointsize": "10pt",
+    "figure_align": "H",  # figures stay where the text speaks of them
+    "preamble": r"""
+\newenvironment{sphinxclassrecord-mark}{\footnotesize\color{black!70}}{}
+\newenvironment{sphinxclassrecord-note}{\small}{}
+""",
+}

@@ -1,0 +1,57 @@
+"""The environment in which the chapters' kernels run, and what happens when one dies."""
+
+import json
+import os
+from pathlib import Path
+
+from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
+from myst_nb.core.execute import direct
+from nbclient.exceptions import DeadKernelError
+from sphinx.application import Sphinx
+
+from bookkit.ledger import LEDGER_VARIABLE
+from bookkit.verify import BUILD_VARIABLE
+
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # one thread a kernel: chapters run side by side, and results do not depend on it
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+    "PYTHONHASHSEED": "0",
+    "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel of this environment, not one installed for the user
+}
+IPYTHON_CONFIG = {
+    "IPKernelApp": {"log_level": 40},  # no "running over TCP" notice in the output
+    "HistoryManager": {"enabled": False},  # parallel kernels would share one database
+    "InlineBackend": {
+        "figure_formats": ["svg", "pdf"],  # HTML takes the first, LaTeX the second
+        "rc": {"svg.hashsalt": "book", "svg.fonttype": "path"},  # two builds give equal files
+        "print_figure_kwargs": {"bbox_inches": None},  # figures keep the size and margins they were given
+    },
+}
+
+
+def prepare(app: Sphinx) -> None:
+    """Give the kernels their environment and their IPython configuration, and outlive one that dies."""
+    os.environ.update(ENVIRONMENT)
+    os.environ[LEDGER_VARIABLE] = str(app.config.bookkit_ledger)
+    os.environ[BUILD_VARIABLE] = "1"
+    profile = Path(app.doctreedir) / "ipython" / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_config.json").write_text(json.dumps(IPYTHON_CONFIG))
+    os.environ["IPYTHONDIR"] = str(profile.parent)
+    direct.single_nb_execution = execute_or_report_death
+
+
+def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=True, **kwargs) -> ExecutionResult:
+    """MyST-NB's execution, except that a dead kernel is one failed chapter instead of an aborted build."""
+    try:
+        return single_nb_execution(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
+    except DeadKernelError as error:
+        started = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("execution_count")]
+        last = started[-1].source.strip().splitlines()[0] if started else "the first cell"
+        message = (
+            "The kernel died while it ran this chapter: out of memory, a crash in compiled code, or os._exit. "
+            f"The last cell that is known to have started begins with: {last}"
+        )
+        return ExecutionResult(notebook, cwd, 0.0, error, message)

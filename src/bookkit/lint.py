@@ -1,0 +1,203 @@
+"""What a chapter's cells may not do: type what they claim to compute, or hide a check."""
+
+import ast
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+from bookkit.cells import Cell, read_cells
+from bookkit.ledger import Ledger
+from bookkit.record import Table, Value
+
+CONVERSIONS = {
+    "float",
+    "int",
+    "str",
+    "bool",
+    "round",
+    "abs",
+    "list",
+    "tuple",
+    "tensor",
+    "as_tensor",
+    "array",
+    "asarray",
+}
+HIDING_TAGS = {"hide-output", "hide-cell", "remove-output", "remove-cell", "remove_output", "remove_cell"}
+
+
+class Fault(NamedTuple):
+    """One thing a cell may not do, and the line of the chapter on which it stands."""
+
+    line: int
+    message: str
+
+
+def lint_chapter(text: str, ledger: Ledger) -> list[Fault]:
+    """Every fault of a chapter's cells, in the order of its lines."""
+    cells = read_cells(text)
+    faults = [fault for cell in cells for fault in (*hidden_checks(cell), *reading_the_ledger(cell))]
+    definitions = definitions_in(cells)
+    for cell in cells:
+        for call in cell.verify_calls():
+            faults += wrong_id(cell, call, ledger)
+            faults += typed_values(cell, call, definitions)
+    verified = {
+        call.args[0].value
+        for cell in cells
+        for call in cell.verify_calls()
+        if call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value in ledger
+    }
+    faults += copied_values(cells, verified, ledger)
+    return sorted(set(faults))
+
+
+def hidden_checks(cell: Cell) -> Iterator[Fault]:
+    """A cell that verifies must show what it found."""
+    calls = list(cell.verify_calls())
+    if not calls:
+        return
+    for tag in HIDING_TAGS & set(cell.tags):
+        yield Fault(cell.line(calls[0]), f"the tag {tag!r} hides the output of a cell that verifies: remove the tag")
+    if cell.config.get("remove_code_outputs"):
+        yield Fault(cell.line(calls[0]), "remove_code_outputs hides the output of a cell that verifies")
+
+
+def reading_the_ledger(cell: Cell) -> Iterator[Fault]:
+    """A cell gets `verify` from bookkit, under its own name, and nothing else."""
+    for node in ast.walk(cell.tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "bookkit":
+                if module != "bookkit" or any(n.name != "verify" or n.asname for n in names):
+                    yield Fault(cell.line(node), "a chapter may only write `from bookkit import verify`")
+            case ast.Import(names=names) if any(n.name.split(".")[0] in ("bookkit", "tomllib") for n in names):
+                yield Fault(cell.line(node), "a chapter may not import the ledger's machinery")
+            case ast.Constant(value=str(text)) if "ledger" in text and text.endswith(("ledger", ".toml")):
+                yield Fault(cell.line(node), "a chapter may not read the ledger: the computed value must be computed")
+            case ast.Name(id="verify", ctx=ast.Store()) | ast.FunctionDef(name="verify"):
+                yield Fault(cell.line(node), "the name verify must stay bookkit's")
+
+
+def wrong_id(cell: Cell, call: ast.Call, ledger: Ledger) -> Iterator[Fault]:
+    """The first argument names a record, literally, so that a build knows what a chapter verifies."""
+    if not call.args or not isinstance(call.args[0], ast.Constant) or not isinstance(call.args[0].value, str):
+        yield Fault(cell.line(call), "write the id of the record into the verify call, as a literal string")
+        return
+    try:
+        ledger[call.args[0].value]
+    except LookupError as error:
+        yield Fault(cell.line(call), str(error))
+
+
+Definitions = dict[str, list[ast.expr]]
+
+
+def definitions_in(cells: list[Cell]) -> Definitions:
+    """What is assigned to each name of the page; None stands for a name bound in another way."""
+    definitions: dict[str, list] = {}
+    for cell in cells:
+        for node in ast.walk(cell.tree):
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        pairs = zip_targets(target, value)
+                        for name, assigned in pairs:
+                            definitions.setdefault(name, []).append(assigned)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    definitions.setdefault(name, []).append(value)
+    return definitions
+
+
+def zip_targets(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
+    """Names with what is assigned to them; `a, b = f()` assigns the call to both."""
+    if isinstance(target, ast.Name):
+        return [(target.id, value)]
+    if isinstance(target, ast.Tuple | ast.List):
+        values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value] * len(target.elts)
+        return [pair for t, v in zip(target.elts, values, strict=False) for pair in zip_targets(t, v)]
+    return []
+
+
+def typed_values(cell: Cell, call: ast.Call, definitions: Definitions) -> Iterator[Fault]:
+    """Refuse a number or text that stands in a value's place instead of being computed."""
+    values = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+    for value in values:
+        if is_typed(value, definitions, frozenset()):
+            yield Fault(
+                cell.line(call), f"verify is given a typed value ({ast.unparse(value)}): compute it in the chapter"
+            )
+
+
+def is_typed(node: ast.expr, definitions: Definitions, seen: frozenset[str]) -> bool:
+    """Whether a part of the value was written down rather than computed.
+
+    Indices, keys, and what is compared with count as computing; so do the arguments of a
+    call, unless it only converts them (as in ``float(0.25)`` or ``torch.tensor([0.25])``).
+    """
+
+    def typed(*parts: ast.expr) -> bool:
+        return any(is_typed(part, definitions, seen) for part in parts)
+
+    match node:
+        case ast.Constant():
+            return True
+        case ast.JoinedStr():
+            return not any(isinstance(part, ast.FormattedValue) for part in node.values)
+        case ast.Name(id=name):
+            if name in seen or name not in definitions:
+                return False
+            return all(is_typed(value, definitions, seen | {name}) for value in definitions[name])
+        case ast.List() | ast.Tuple() | ast.Set():
+            # A row may begin with its label; a row that is all typed is no result.
+            return bool(node.elts) and (all(map(typed, node.elts)) or any(map(typed_number, node.elts)))
+        case ast.Dict(values=values):
+            return typed(*values)
+        case ast.BinOp(left=left, right=right):
+            return typed(left) or typed(right)
+        case ast.UnaryOp(operand=operand):
+            return typed(operand)
+        case ast.IfExp(body=body, orelse=orelse):
+            return typed(body) or typed(orelse)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args) if args and name in CONVERSIONS:
+            return all(map(typed, args))
+    return False
+
+
+def typed_number(node: ast.expr) -> bool:
+    """Whether a number is written here, be it with a sign."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float) and inner.value is not None
+
+
+def copied_values(cells: list[Cell], record_ids: set[str], ledger: Ledger) -> Iterator[Fault]:
+    """Refuse a literal of three or more digits that is also a number of a record verified on the page."""
+    recorded = {number: record_id for record_id in record_ids for number in telling_numbers(ledger, record_id)}
+    for cell in cells:
+        for node in ast.walk(cell.tree):
+            if isinstance(node, ast.Constant) and (number := as_decimal(node.value)) in recorded:
+                yield Fault(
+                    cell.line(node),
+                    f"{node.value!r} is a value of record {recorded[number]!r}: compute it instead of typing it",
+                )
+
+
+def telling_numbers(ledger: Ledger, record_id: str) -> set[Decimal]:
+    """The numbers of a record that nobody types by chance."""
+    record = ledger.values_of(record_id).record
+    cells: list[Any] = []
+    if isinstance(record, Table):
+        cells = [cell for row in record.rows for cell in row]
+    elif isinstance(record, Value):
+        cells = [record.value, record.mistaken]
+    numbers = {as_decimal(cell) for cell in cells} - {None}
+    return {number for number in numbers if len(number.normalize().as_tuple().digits) >= 3}
+
+
+def as_decimal(value: Any) -> Decimal | None:
+    """A number of code or ledger as a Decimal; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        return None

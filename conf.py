@@ -15,7 +15,11 @@ root_doc = "index"
 # so links into their computed tables cannot resolve; nothing else is forgiven.
 bookkit_chapter = os.environ.get("CHAPTER", "")
 
-extensions = ["myst_nb", "sphinxcontrib.bibtex", "bookkit.extension"]  # myst_nb brings myst_parser
+extensions = [
+    "myst_nb",
+    "sphinxcontrib.bibtex",
+    "bookkit.extension",
+]  # myst_nb brings myst_parser
 exclude_patterns = ["ledger", "results", "_static"]
 nitpicky = True
 numfig = True
@@ -44,7 +48,14 @@ myst_heading_anchors = 3
 
 bookkit_ledger = "book/ledger"
 bookkit_inputs = ["src", "book/ledger", "book/results", "requirements.txt", "conf.py"]
-bookkit_versions = ["torch", "numpy", "matplotlib", "sphinx", "myst-nb", "sphinx-book-theme"]
+bookkit_versions = [
+    "torch",
+    "numpy",
+    "matplotlib",
+    "sphinx",
+    "myst-nb",
+    "sphinx-book-theme",
+]
 
 # -- HTML ------------------------------------------------------------------------------
 

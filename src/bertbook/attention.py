@@ -1,8 +1,8 @@
 """Scaled dot-product attention, and the masks that decide who may look at whom.
 
-Shapes, here and in the whole book: B sequences in a batch, T tokens in a sequence,
-H heads, D features. In a matrix of scores or weights, rows are queries (the token
-that looks) and columns are keys (the token that is looked at).
+Shapes, here and in the whole book: B sequences in a batch, T tokens in a
+sequence, H heads, D features. In a matrix of scores or weights, rows are queries
+(the token that looks) and columns are keys (the token that is looked at).
 """
 
 import math
@@ -30,7 +30,7 @@ def toy_scores() -> Tensor:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        x = torch.randn(1, 4, 8)  # one sentence, four tokens, eight features each
+        x = torch.randn(1, 4, 8)  # one sentence, four tokens, eight features
         query_map = nn.Linear(8, 4, bias=False)
         key_map = nn.Linear(8, 4, bias=False)
         torch.manual_seed(1)
@@ -42,14 +42,14 @@ def toy_scores() -> Tensor:
 
 
 def causal_mask(num_tokens: int) -> Tensor:
-    """The mask that hides the future: 0 where a token may look, -inf where it may not.
+    """The mask that hides the future: 0 = may look, -inf = may not.
 
     Args:
         num_tokens: T, at least 1.
 
     Returns:
-        additive mask, float32 of shape (T, T): -inf where the key's position is
-        greater than the query's. The diagonal is 0: a token sees itself.
+        additive mask, float32 of shape (T, T): -inf where the key's position
+        is greater than the query's. The diagonal is 0: a token sees itself.
 
     Raises:
         ValueError: if num_tokens is not a positive int.
@@ -61,28 +61,32 @@ def causal_mask(num_tokens: int) -> Tensor:
             [0., 0., -inf],
             [0., 0., 0.]])
     """
-    if not isinstance(num_tokens, int) or isinstance(num_tokens, bool) or num_tokens < 1:
+    if (
+        not isinstance(num_tokens, int)
+        or isinstance(num_tokens, bool)
+        or num_tokens < 1
+    ):
         raise ValueError(f"num_tokens must be a positive int, got {num_tokens!r}")
     everywhere = torch.full((num_tokens, num_tokens), -math.inf)
     return everywhere.triu(diagonal=1)
 
 
 def padding_mask(attention_mask: Tensor) -> Tensor:
-    """The mask that hides padding, from the 1s and 0s that a tokenizer returns.
+    """The mask that hides padding, from a tokenizer's 1s and 0s.
 
-    It hides *keys*: no token looks at padding. (Padding positions still look at
-    the real tokens; what they compute is never read.)
+    It hides *keys*: no token looks at padding. (Padding positions still look
+    at the real tokens; what they compute is never read.)
 
     Args:
-        attention_mask: int or bool, shape (B, T): 1 at real tokens, 0 at padding.
+        attention_mask: int or bool, shape (B, T): 1 = real token, 0 = padding.
 
     Returns:
-        additive mask, float32 of shape (B, 1, 1, T), which broadcasts over heads
-        and queries: 0 at real keys, -inf at padding.
+        additive mask, float32 of shape (B, 1, 1, T), which broadcasts over
+        heads and queries: 0 at real keys, -inf at padding.
 
     Raises:
-        ValueError: if attention_mask is not of shape (B, T), or holds anything but 0 and 1.
         TypeError: if attention_mask is not of an integer or bool dtype.
+        ValueError: if its shape is not (B, T), or it holds anything but 0 and 1.
 
     Source: slide 12 (which real batches need besides the causal question).
 
@@ -90,35 +94,44 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     tensor([[[[0., 0., -inf]]]])
     """
     if attention_mask.is_floating_point() or attention_mask.is_complex():
-        raise TypeError(f"attention_mask must hold ints or bools (1 real, 0 padding), got {attention_mask.dtype}")
+        raise TypeError(
+            "attention_mask must hold ints or bools (1 real, 0 padding), "
+            f"got {attention_mask.dtype}"
+        )
     if attention_mask.dim() != 2:
-        raise ValueError(f"attention_mask must have shape (B, T), got {tuple(attention_mask.shape)}")
+        raise ValueError(
+            f"attention_mask must have shape (B, T), got {tuple(attention_mask.shape)}"
+        )
     if not ((attention_mask == 0) | (attention_mask == 1)).all():
         found = sorted(set(attention_mask.flatten().tolist()))
         raise ValueError(f"attention_mask must hold only 0 and 1, got values {found}")
     hidden = (attention_mask == 0)[:, None, None, :]
-    return torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
+    nothing_hidden = torch.zeros(hidden.shape, device=hidden.device)
+    return nothing_hidden.masked_fill(hidden, -math.inf)
 
 
 def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(scores + mask) over the keys, with a defined result for every row.
 
-    A row in which every key is masked has nothing to share its attention among.
-    A plain softmax gives NaN there; this function gives zeros, as torch's own
-    ``scaled_dot_product_attention`` does, so the row contributes nothing.
+    A row in which every key is masked has nothing to share its attention
+    among. A plain softmax gives NaN there; this function gives zeros, as torch's
+    own ``scaled_dot_product_attention`` does, so the row contributes nothing.
 
     Args:
-        scores: floating point, shape (..., T_q, T_k); -inf where a key is masked already.
-        mask: additive mask of the same dtype, 0 or -inf, any shape that broadcasts to scores:
-            (T_q, T_k), (B, 1, 1, T_k), ...
+        scores: floating point, shape (..., T_q, T_k); -inf where a key is
+            masked already.
+        mask: additive mask of the same dtype, 0 or -inf, of any shape that
+            broadcasts to scores: (T_q, T_k), (B, 1, 1, T_k), ...
 
     Returns:
-        weights, of the dtype and shape of scores: every row sums to 1, or to 0 if
-        all its keys are masked.
+        weights, of the dtype and shape of scores: every row sums to 1, or to
+        0 if all its keys are masked.
 
     Raises:
-        TypeError: if scores or mask is not floating point, or their dtypes differ.
-        ValueError: if mask does not broadcast to the shape of scores, or holds NaN or +inf.
+        TypeError: if scores or mask is not floating point, or their dtypes
+            differ.
+        ValueError: if mask does not broadcast to the shape of scores, or holds
+            a positive number or NaN.
 
     Source: slide 12; Vaswani et al. 2017, section 3.2.1.
 
@@ -134,7 +147,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         check_additive_mask(mask, scores)
         scores = scores + mask
     nothing_to_see = (scores == -math.inf).all(dim=-1, keepdim=True)
-    # Replace those rows *before* the softmax: a NaN masked out afterwards would still be a NaN in the gradient.
+    # Before the softmax: a NaN removed afterwards would stay in the gradient.
     weights = scores.masked_fill(nothing_to_see, 0.0).softmax(dim=-1)
     return weights.masked_fill(nothing_to_see, 0.0)
 
@@ -144,8 +157,8 @@ def check_additive_mask(mask: Tensor, scores: Tensor) -> None:
 
     >>> check_additive_mask(torch.ones(2, 2, dtype=torch.bool), torch.zeros(2, 2))
     Traceback (most recent call last):
-    TypeError: mask is added to the scores, so it must be torch.float32 like them (0 = may look, -inf = may not), \
-got torch.bool
+    TypeError: mask is added to the scores, so it must be torch.float32 like them \
+(0 = may look, -inf = may not), got torch.bool
     """
     if mask.dtype != scores.dtype:
         raise TypeError(
@@ -153,17 +166,21 @@ got torch.bool
             f"(0 = may look, -inf = may not), got {mask.dtype}"
         )
     fits = mask.dim() <= scores.dim() and all(
-        m in (1, s) for m, s in zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+        m in (1, s)
+        for m, s in zip(reversed(mask.shape), reversed(scores.shape), strict=False)
     )
     if not fits:
         raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape {tuple(scores.shape)}"
+            f"mask of shape {tuple(mask.shape)} does not broadcast "
+            f"to scores of shape {tuple(scores.shape)}"
         )
-    if mask.isnan().any() or (mask == math.inf).any():
-        raise ValueError("mask must not hold NaN or +inf: 0 = may look, -inf = may not")
+    if not (mask <= 0).all():  # also refuses NaN, and a mask of 1s and 0s
+        raise ValueError("mask must hold 0 (may look) or -inf (may not)")
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """softmax(QKᵀ/√d_k + mask)V: each query's weighted average of the values.
 
     Args:
@@ -176,7 +193,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None 
         (output, weights) of shapes (..., T_q, d_v) and (..., T_q, T_k).
 
     Raises:
-        ValueError: if the last dimensions of query and key, or the lengths of key and value, differ.
+        ValueError: if the last dimensions of query and key, or the lengths of
+            key and value, differ.
 
     Source: slide 12; Vaswani et al. 2017, equation 1.
 
@@ -187,9 +205,15 @@ def attention(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None 
     tensor([3., 3., 3.])
     """
     if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query has {query.shape[-1]} features and key {key.shape[-1]}: the dot product needs as many")
+        raise ValueError(
+            f"query has {query.shape[-1]} features and key {key.shape[-1]}: "
+            "the dot product needs as many"
+        )
     if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"key has {key.shape[-2]} tokens and value {value.shape[-2]}: each key needs one value")
+        raise ValueError(
+            f"key has {key.shape[-2]} tokens and value {value.shape[-2]}: "
+            "each key needs one value"
+        )
     scores = query @ key.transpose(-2, -1) / math.sqrt(key.shape[-1])
     weights = attention_weights(scores, mask)
     return weights @ value, weights

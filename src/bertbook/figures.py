@@ -20,8 +20,8 @@ STYLE = {
     "figure.constrained_layout.use": True,
 }
 DARK_BLUE = "#1b4f8a"
-# Where white text takes over from black, as a share of the "Blues" scale: here, and hardly
-# anywhere else, both have a contrast of at least 4.5:1.
+# Where white text takes over from black, as a share of the "Blues" scale: here, and
+# hardly anywhere else, both have a contrast of at least 4.5:1.
 DARK_FROM = 0.712
 
 
@@ -34,7 +34,8 @@ def attention_heatmaps(*panels: tuple[str, np.ndarray]) -> Figure:
     Raises:
         ValueError: if there is no panel, or a matrix is not square.
 
-    >>> len(attention_heatmaps(("one", np.eye(2)), ("two", np.eye(2))).axes)  # two panels and the colour bar
+    >>> figure = attention_heatmaps(("one", np.eye(2)), ("two", np.eye(2)))
+    >>> len(figure.axes)  # two panels and the colour bar
     3
     """
     if not panels:
@@ -45,7 +46,12 @@ def attention_heatmaps(*panels: tuple[str, np.ndarray]) -> Figure:
             raise ValueError(f"weights must have shape (T, T), got {matrix.shape}")
     top = max(matrix.max() for matrix in matrices)
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(panels), figsize=(3.5 * len(panels) + 0.6, 3.4), squeeze=False)
+        figure, axes = plt.subplots(
+            1,
+            len(panels),
+            figsize=(3.5 * len(panels) + 0.6, 3.4),
+            squeeze=False,
+        )
         for axis, (title, _), matrix in zip(axes[0], panels, matrices, strict=True):
             image = axis.imshow(matrix, cmap="Blues", vmin=0, vmax=top)
             write_cells(axis, matrix, top)
@@ -65,11 +71,18 @@ def write_cells(axis: Axes, matrix: np.ndarray, top: float) -> None:
         for column in range(size):
             value = matrix[row, column]
             colour = "white" if value > DARK_FROM * top else "black"
-            axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
+            axis.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                color=colour,
+            )
 
 
 def mask_grids(*panels: tuple[str, np.ndarray]) -> Figure:
-    """Additive masks side by side: a "0" where a query may look, a hatched "-inf" where not.
+    """Additive masks side by side: open cells hold 0, hatched cells -inf.
 
     Args:
         panels: (title, mask) pairs; mask of shape (T_q, T_k) holding 0 and -inf.
@@ -85,9 +98,13 @@ def mask_grids(*panels: tuple[str, np.ndarray]) -> Figure:
     masks = [np.asarray(mask) for _, mask in panels]
     for mask in masks:
         if mask.ndim != 2 or not np.isin(mask, (0, -np.inf)).all():
-            raise ValueError(f"mask must have shape (T_q, T_k) and hold only 0 and -inf, got {mask}")
+            raise ValueError(
+                f"mask must have shape (T_q, T_k) and hold only 0 and -inf, got {mask}"
+            )
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 3.1), squeeze=False)
+        figure, axes = plt.subplots(
+            1, len(panels), figsize=(2.9 * len(panels), 3.1), squeeze=False
+        )
         for axis, (title, _), mask in zip(axes[0], panels, masks, strict=True):
             draw_mask(axis, mask)
             axis.set(title=title, xlabel="key position", ylabel="query position")
@@ -105,9 +122,23 @@ def draw_mask(axis: Axes, mask: np.ndarray) -> None:
     for query in range(queries):
         for key in range(keys):
             hidden = mask[query, key] < 0
-            look = {"facecolor": "#d5d9de", "hatch": "///"} if hidden else {"facecolor": "white"}
-            axis.add_patch(plt.Rectangle((key - 0.5, query - 0.5), 1, 1, edgecolor="#5b6470", **look))
-            label = axis.text(key, query, "$-\\infty$" if hidden else "0", ha="center", va="center")
+            look = (
+                {"facecolor": "#d5d9de", "hatch": "///"}
+                if hidden
+                else {"facecolor": "white"}
+            )
+            axis.add_patch(
+                plt.Rectangle(
+                    (key - 0.5, query - 0.5), 1, 1, edgecolor="#5b6470", **look
+                )
+            )
+            label = axis.text(
+                key,
+                query,
+                "$-\\infty$" if hidden else "0",
+                ha="center",
+                va="center",
+            )
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
 
 
@@ -126,14 +157,27 @@ def loss_curve(losses: list[float], *, target: float | None = None) -> Figure:
     'epoch'
     """
     if not len(losses) or not np.isfinite(losses).all():
-        raise ValueError(f"losses must hold at least one loss, all finite, got {losses!r}")
+        raise ValueError(
+            f"losses must hold at least one loss, all finite, got {losses!r}"
+        )
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(figsize=(6.4, 3.2))
-        axis.plot(range(len(losses)), losses, marker="o", markersize=4, color=DARK_BLUE)
+        axis.plot(
+            range(len(losses)),
+            losses,
+            marker="o",
+            markersize=4,
+            color=DARK_BLUE,
+        )
         axis.set(xlabel="epoch", ylabel="loss before the step (nats)", ylim=(0, None))
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if target is not None:
             axis.axhline(target, linestyle="--", color="#444444", linewidth=1)
-            axis.annotate(f"target: {target}", (0, target), xytext=(0, 4), textcoords="offset points")
+            axis.annotate(
+                f"target: {target}",
+                (0, target),
+                xytext=(0, 4),
+                textcoords="offset points",
+            )
     plt.close(figure)
     return figure

@@ -13,7 +13,9 @@ from bertbook.tiny import count_parameters
 from bertbook.training import random_task, train
 
 
-def milestone_1(attention_class: Callable[[int, int], nn.Module]) -> list[tuple]:
+def milestone_1(
+    attention_class: Callable[[int, int], nn.Module],
+) -> list[tuple]:
     """Attention without a causal mask: shapes, row sums, and a look at the future.
 
     Args:
@@ -37,13 +39,22 @@ def milestone_1(attention_class: Callable[[int, int], nn.Module]) -> list[tuple]
     x = torch.randn(2, 6, 32)
     output, weights = attn(x)
 
-    assert output.shape == x.shape, f"the output should have shape (2, 6, 32), got {tuple(output.shape)}"
-    assert weights.shape == (2, 4, 6, 6), f"the weights should have shape (2, 4, 6, 6), got {tuple(weights.shape)}"
+    assert output.shape == x.shape, (
+        f"the output should have shape (2, 6, 32), got {tuple(output.shape)}"
+    )
+    assert weights.shape == (2, 4, 6, 6), (
+        f"the weights should have shape (2, 4, 6, 6), got {tuple(weights.shape)}"
+    )
     worst = (weights.sum(dim=-1) - 1).abs().max().item()
-    assert worst < 1e-6, f"every row of weights should sum to 1; one is off by {worst}. Softmax over the last axis?"
+    assert worst < 1e-6, (
+        f"every row of weights should sum to 1; one is off by {worst}. "
+        "Softmax over the last axis?"
+    )
     future = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
     smallest = weights[..., future].min().item()
-    assert smallest > 0, f"a weight above the diagonal is {smallest}: is there still a causal mask?"
+    assert smallest > 0, (
+        f"a weight above the diagonal is {smallest}: is there still a causal mask?"
+    )
     return [
         ("output shape", str(tuple(x.shape)), str(tuple(output.shape))),
         ("attention row sums", "all 1.0", "all 1.0"),
@@ -76,12 +87,19 @@ def milestone_2(model_class: Callable[[], nn.Module]) -> list[tuple]:
     read_by_head = input_of(model.head, model, input_ids)
     logits = model(input_ids)
 
-    assert logits.shape == (3, 2), f"three sequences and two classes: logits of shape (3, 2), got {tuple(logits.shape)}"
+    assert logits.shape == (3, 2), (
+        "three sequences and two classes: logits of shape (3, 2), "
+        f"got {tuple(logits.shape)}"
+    )
     assert read_by_head.shape == (3, 32), (
-        f"the head should read x[:, 0, :], of shape (3, 32); it was given {tuple(read_by_head.shape)}"
+        "the head should read x[:, 0, :], of shape (3, 32); "
+        f"it was given {tuple(read_by_head.shape)}"
     )
     positions = positions_read(model, input_ids, hidden_size=32)
-    assert positions == [0], f"the head should read x[:, 0, :] and nothing else; it reads positions {positions}"
+    assert positions == [0], (
+        "the head should read x[:, 0, :] and nothing else; "
+        f"it reads positions {positions}"
+    )
     return [
         ("total params", count_parameters(model)),
         ("input shape", str(tuple(input_ids.shape))),
@@ -98,27 +116,35 @@ def input_of(layer: nn.Module, model: nn.Module, input_ids: Tensor) -> Tensor:
     torch.Size([1, 2, 3])
     """
     seen = []
-    hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    hook = layer.register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0])
+    )
     model(input_ids)
     hook.remove()
     assert seen, f"the model never calls {layer}"
     return seen[0]
 
 
-def positions_read(model: nn.Module, input_ids: Tensor, *, hidden_size: int) -> list[int]:
+def positions_read(
+    model: nn.Module, input_ids: Tensor, *, hidden_size: int
+) -> list[int]:
     """From which positions of the last hidden states the logits are computed.
 
-    The last hidden states are the last tensor of shape (B, T, hidden_size) that a part of
-    the model returns. A position is read if the gradient there is not 0.
+    The last hidden states are the last tensor of shape (B, T, hidden_size) that a
+    part of the model returns. A position is read if the gradient there is not 0.
 
     >>> from bertbook.tiny import TinyBertForClassification
-    >>> positions_read(TinyBertForClassification(), torch.tensor([[5, 6, 7]]), hidden_size=32)
+    >>> model = TinyBertForClassification()
+    >>> positions_read(model, torch.tensor([[5, 6, 7]]), hidden_size=32)
     [0]
     """
     states = []
 
     def remember(module: nn.Module, inputs: tuple, output: object) -> None:
-        if isinstance(output, Tensor) and output.shape == (*input_ids.shape, hidden_size):
+        if isinstance(output, Tensor) and output.shape == (
+            *input_ids.shape,
+            hidden_size,
+        ):
             states.append(output)
 
     hooks = [module.register_forward_hook(remember) for module in model.modules()]
@@ -154,5 +180,8 @@ def milestone_3(model_class: Callable[[], nn.Module]) -> list[float]:
     input_ids, labels = random_task(50)
     losses = train(model, input_ids, labels, epochs=30)
 
-    assert losses[-1] < 0.3, f"the loss should end under 0.3, got {losses[-1]:.4f} after {len(losses)} epochs"
+    assert losses[-1] < 0.3, (
+        f"the loss should end under 0.3, "
+        f"got {losses[-1]:.4f} after {len(losses)} epochs"
+    )
     return losses

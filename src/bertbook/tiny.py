@@ -26,7 +26,8 @@ class TinySelfAttn(nn.Module):
 
     Source: slide 52.
 
-    >>> output, weights = TinySelfAttn(hidden_size=32, num_heads=4)(torch.zeros(2, 6, 32))
+    >>> attn = TinySelfAttn(hidden_size=32, num_heads=4)
+    >>> output, weights = attn(torch.zeros(2, 6, 32))
     >>> output.shape, weights.shape
     (torch.Size([2, 6, 32]), torch.Size([2, 4, 6, 6]))
     """
@@ -34,7 +35,10 @@ class TinySelfAttn(nn.Module):
     def __init__(self, hidden_size: int = 32, num_heads: int = 4):
         super().__init__()
         if num_heads < 1 or hidden_size < 1 or hidden_size % num_heads:
-            raise ValueError(f"hidden_size must be a positive multiple of num_heads, got {hidden_size} and {num_heads}")
+            raise ValueError(
+                "hidden_size must be a positive multiple of num_heads, "
+                f"got {hidden_size} and {num_heads}"
+            )
         self.num_heads = num_heads
         self.head_dim = hidden_size // num_heads
         self.qkv = nn.Linear(hidden_size, 3 * hidden_size, bias=False)
@@ -48,8 +52,13 @@ class TinySelfAttn(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, D) float -> output (B, T, D) and weights (B, H, T, T)."""
         if x.dim() != 3 or x.shape[-1] != self.out.in_features:
-            raise ValueError(f"x must have shape (B, T, {self.out.in_features}), got {tuple(x.shape)}")
-        query, key, value = (self.split_heads(part) for part in self.qkv(x).chunk(3, dim=-1))
+            raise ValueError(
+                f"x must have shape (B, T, {self.out.in_features}), "
+                f"got {tuple(x.shape)}"
+            )
+        query, key, value = (
+            self.split_heads(part) for part in self.qkv(x).chunk(3, dim=-1)
+        )
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.head_dim)
         weights = attention_weights(scores)  # no mask: both directions
         heads = weights @ value  # (B, H, T, D/H)
@@ -99,7 +108,8 @@ class TinyBertForClassification(nn.Module):
         num_classes: how many logits a sequence gets.
 
     Raises:
-        ValueError: if a size is not positive, or hidden_size is not a multiple of num_heads.
+        ValueError: if a size is not positive, or hidden_size is not a multiple of
+            num_heads.
 
     Source: slides 35, 53 and 56.
 
@@ -130,7 +140,9 @@ class TinyBertForClassification(nn.Module):
                 raise ValueError(f"{name} must be at least 1, got {size}")
         self.tok_emb = nn.Embedding(vocab_size, hidden_size)
         self.pos_emb = nn.Embedding(max_len, hidden_size)
-        self.layers = nn.ModuleList(TinyLayer(hidden_size, num_heads) for _ in range(num_layers))
+        self.layers = nn.ModuleList(
+            TinyLayer(hidden_size, num_heads) for _ in range(num_layers)
+        )
         self.head = nn.Linear(hidden_size, num_classes)
 
     def encode(self, input_ids: Tensor) -> Tensor:
@@ -147,25 +159,39 @@ class TinyBertForClassification(nn.Module):
 
         Raises:
             TypeError: if input_ids is not int64 or int32.
-            ValueError: if its shape is not (B, T) with 1 <= T <= max_len, or an id is outside [0, vocab_size).
+            ValueError: if its shape is not (B, T) with 1 <= T <= max_len, or an id
+                is outside [0, vocab_size).
         """
         x = self.encode(input_ids)
         return self.head(x[:, 0, :])
 
     def check_input_ids(self, input_ids: Tensor) -> None:
         """Raise the error that names what is wrong with input_ids (see forward)."""
-        vocab_size, max_len = self.tok_emb.num_embeddings, self.pos_emb.num_embeddings
+        vocab_size, max_len = (
+            self.tok_emb.num_embeddings,
+            self.pos_emb.num_embeddings,
+        )
         if input_ids.dtype not in (torch.int64, torch.int32):
-            raise TypeError(f"input_ids must be int64 or int32 token ids, got {input_ids.dtype}")
+            raise TypeError(
+                f"input_ids must be int64 or int32 token ids, got {input_ids.dtype}"
+            )
         if input_ids.dim() != 2:
-            raise ValueError(f"input_ids must have shape (B, T), got {tuple(input_ids.shape)}")
+            raise ValueError(
+                f"input_ids must have shape (B, T), got {tuple(input_ids.shape)}"
+            )
         if not 1 <= input_ids.shape[1] <= max_len:
             raise ValueError(
-                f"input_ids has {input_ids.shape[1]} tokens a sequence; this model takes 1 to max_len = {max_len}"
+                f"input_ids has {input_ids.shape[1]} tokens a sequence; "
+                f"this model takes 1 to max_len = {max_len}"
             )
-        if input_ids.numel() and not (input_ids.min() >= 0 and input_ids.max() < vocab_size):
+        if input_ids.numel() and not (
+            input_ids.min() >= 0 and input_ids.max() < vocab_size
+        ):
             bad = input_ids[(input_ids < 0) | (input_ids >= vocab_size)][0].item()
-            raise ValueError(f"input_ids holds {bad}; ids must be in [0, vocab_size) = [0, {vocab_size})")
+            raise ValueError(
+                f"input_ids holds {bad}; "
+                f"ids must be in [0, vocab_size) = [0, {vocab_size})"
+            )
 
 
 def count_parameters(module: nn.Module) -> int:
@@ -178,7 +204,7 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def parameter_table(model: TinyBertForClassification) -> list[tuple[str, int]]:
-    """Where the parameters sit: one (component, count) row for each part, and the total.
+    """Where the parameters sit: a (component, count) row a part, and the total.
 
     Source: slide 35.
 
@@ -198,6 +224,9 @@ def parameter_table(model: TinyBertForClassification) -> list[tuple[str, int]]:
         (f"tok_emb {shape(model.tok_emb)}", count_parameters(model.tok_emb)),
         (f"pos_emb {shape(model.pos_emb)}", count_parameters(model.pos_emb)),
         (f"{len(model.layers)} x TinyLayer", count_parameters(model.layers)),
-        (f"head Linear({model.head.in_features}, {model.head.out_features})", count_parameters(model.head)),
+        (
+            f"head Linear({model.head.in_features}, {model.head.out_features})",
+            count_parameters(model.head),
+        ),
         ("total", count_parameters(model)),
     ]

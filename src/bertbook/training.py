@@ -1,4 +1,4 @@
-"""The five-step training loop, and the accuracy that tells whether it learned or memorised."""
+"""The five-step training loop, and the accuracy that tells learning from memorising."""
 
 import torch
 from torch import Tensor, nn
@@ -6,9 +6,13 @@ from torch.nn import functional as F
 
 
 def random_task(
-    num_examples: int, *, num_tokens: int = 10, vocab_size: int = 100, num_classes: int = 2
+    num_examples: int,
+    *,
+    num_tokens: int = 10,
+    vocab_size: int = 100,
+    num_classes: int = 2,
 ) -> tuple[Tensor, Tensor]:
-    """Random ids with random labels, drawn from torch's global stream: ids first, then labels.
+    """Random ids with random labels, from torch's global stream: ids first.
 
     There is nothing to learn here: no rule connects a sequence with its label. A
     model can only memorise.
@@ -83,22 +87,26 @@ def train(
     True
     >>> train(model, input_ids, labels, epochs=3)
     Traceback (most recent call last):
-    ValueError: model has already been trained for 3 epochs: build a new one (with its seed), \
-or pass continue_training=True
+    ValueError: model has already been trained for 3 epochs: \
+build a new one (with its seed), or pass continue_training=True
     """
     if epochs < 1:
         raise ValueError(f"epochs must be at least 1, got {epochs}")
     if not learning_rate > 0:
         raise ValueError(f"learning_rate must be greater than 0, got {learning_rate}")
     if len(input_ids) == 0:
-        raise ValueError("input_ids is an empty batch: the mean loss over nothing is not defined")
+        raise ValueError(
+            "input_ids is an empty batch: the mean loss over nothing is not defined"
+        )
     if labels.shape != input_ids.shape[:1]:
-        raise ValueError(f"labels must have shape ({len(input_ids)},), got {tuple(labels.shape)}")
+        raise ValueError(
+            f"labels must have shape ({len(input_ids)},), got {tuple(labels.shape)}"
+        )
     trained = getattr(model, "epochs_trained", 0)
     if trained and not continue_training:
         raise ValueError(
-            f"model has already been trained for {trained} epochs: build a new one (with its seed), "
-            "or pass continue_training=True"
+            f"model has already been trained for {trained} epochs: "
+            "build a new one (with its seed), or pass continue_training=True"
         )
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     losses = []
@@ -110,7 +118,9 @@ or pass continue_training=True
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        model.epochs_trained = trained + len(losses)  # here, so that an interrupted run counts too
+        model.epochs_trained = trained + len(
+            losses
+        )  # here, so that an interrupted run counts too
     return losses
 
 
@@ -128,9 +138,13 @@ def accuracy(model: nn.Module, input_ids: Tensor, labels: Tensor) -> float:
     0.5
     """
     if len(input_ids) == 0:
-        raise ValueError("input_ids is an empty batch: accuracy over nothing is not defined")
+        raise ValueError(
+            "input_ids is an empty batch: accuracy over nothing is not defined"
+        )
     if labels.shape != input_ids.shape[:1]:
-        raise ValueError(f"labels must have shape ({len(input_ids)},), got {tuple(labels.shape)}")
+        raise ValueError(
+            f"labels must have shape ({len(input_ids)},), got {tuple(labels.shape)}"
+        )
     was_training = model.training
     model.eval()
     predicted = model(input_ids).argmax(dim=-1)

@@ -88,10 +88,19 @@ def outdated(app: Sphinx, env: BuildEnvironment, added: set, changed: set, remov
 def check_coverage(app: Sphinx, env: BuildEnvironment) -> None:
     """On every build: each record verified once, each statement shown once."""
     if app.config.bookkit_chapter:
-        log.info("only chapter %r was executed: coverage was not checked", app.config.bookkit_chapter)
+        log.info(
+            "only chapter %r was executed: coverage was not checked",
+            app.config.bookkit_chapter,
+        )
         return
     for message, location in coverage_faults(app, env):
-        log.warning("%s", message, location=location, type="bookkit", subtype=CHECKED_EVERY_BUILD)
+        log.warning(
+            "%s",
+            message,
+            location=location,
+            type="bookkit",
+            subtype=CHECKED_EVERY_BUILD,
+        )
 
 
 def coverage_faults(app: Sphinx, env: BuildEnvironment) -> Iterator[tuple[str, str | tuple[str, int]]]:

@@ -81,7 +81,10 @@ def compare_value(record: Value, value: Any, mistaken: Any) -> Comparison:
     differences = compare_cell("value", record.value, value, (0, 0))
     if record.mistaken is None and mistaken is None:
         return Comparison(1, differences)
-    return Comparison(2, differences + compare_cell("the source's mistake", record.mistaken, mistaken, (0, 1)))
+    return Comparison(
+        2,
+        differences + compare_cell("the source's mistake", record.mistaken, mistaken, (0, 1)),
+    )
 
 
 def compare_cell(where: str, recorded: Any, value: Any, cell: tuple[int, int]) -> list[Difference]:

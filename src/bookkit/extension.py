@@ -36,7 +36,13 @@ def inspect_cells(app: Sphinx, docname: str, source: list[str]) -> None:
     """Before a chapter runs: note what it means to verify, and warn of what it may not do."""
     app.env.get_domain("record").set_expected(docname, recorded_ids(read_cells(source[0])))
     for fault in lint_chapter(source[0], load_ledger(Path(app.config.bookkit_ledger))):
-        log.warning("%s", fault.message, location=(docname, fault.line), type="bookkit", subtype="lint")
+        log.warning(
+            "%s",
+            fault.message,
+            location=(docname, fault.line),
+            type="bookkit",
+            subtype="lint",
+        )
 
 
 def after_reading(app: Sphinx, env: BuildEnvironment) -> list[str]:

@@ -25,7 +25,10 @@ IPYTHON_CONFIG = {
     "HistoryManager": {"enabled": False},  # parallel kernels would share one database
     "InlineBackend": {
         "figure_formats": ["svg", "pdf"],  # HTML takes the first, LaTeX the second
-        "rc": {"svg.hashsalt": "book", "svg.fonttype": "path"},  # two builds give equal files
+        "rc": {
+            "svg.hashsalt": "book",
+            "svg.fonttype": "path",
+        },  # two builds give equal files
         "print_figure_kwargs": {"bbox_inches": None},  # figures keep the size and margins they were given
     },
 }

@@ -23,7 +23,14 @@ CONVERSIONS = {
     "array",
     "asarray",
 }
-HIDING_TAGS = {"hide-output", "hide-cell", "remove-output", "remove-cell", "remove_output", "remove_cell"}
+HIDING_TAGS = {
+    "hide-output",
+    "hide-cell",
+    "remove-output",
+    "remove-cell",
+    "remove_output",
+    "remove_cell",
+}
 
 
 class Fault(NamedTuple):
@@ -58,9 +65,15 @@ def hidden_checks(cell: Cell) -> Iterator[Fault]:
     if not calls:
         return
     for tag in HIDING_TAGS & set(cell.tags):
-        yield Fault(cell.line(calls[0]), f"the tag {tag!r} hides the output of a cell that verifies: remove the tag")
+        yield Fault(
+            cell.line(calls[0]),
+            f"the tag {tag!r} hides the output of a cell that verifies: remove the tag",
+        )
     if cell.config.get("remove_code_outputs"):
-        yield Fault(cell.line(calls[0]), "remove_code_outputs hides the output of a cell that verifies")
+        yield Fault(
+            cell.line(calls[0]),
+            "remove_code_outputs hides the output of a cell that verifies",
+        )
 
 
 def reading_the_ledger(cell: Cell) -> Iterator[Fault]:
@@ -69,11 +82,17 @@ def reading_the_ledger(cell: Cell) -> Iterator[Fault]:
         match node:
             case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "bookkit":
                 if module != "bookkit" or any(n.name != "verify" or n.asname for n in names):
-                    yield Fault(cell.line(node), "a chapter may only write `from bookkit import verify`")
+                    yield Fault(
+                        cell.line(node),
+                        "a chapter may only write `from bookkit import verify`",
+                    )
             case ast.Import(names=names) if any(n.name.split(".")[0] in ("bookkit", "tomllib") for n in names):
                 yield Fault(cell.line(node), "a chapter may not import the ledger's machinery")
             case ast.Constant(value=str(text)) if "ledger" in text and text.endswith(("ledger", ".toml")):
-                yield Fault(cell.line(node), "a chapter may not read the ledger: the computed value must be computed")
+                yield Fault(
+                    cell.line(node),
+                    "a chapter may not read the ledger: the computed value must be computed",
+                )
             case ast.Name(id="verify", ctx=ast.Store()) | ast.FunctionDef(name="verify"):
                 yield Fault(cell.line(node), "the name verify must stay bookkit's")
 
@@ -81,7 +100,10 @@ def reading_the_ledger(cell: Cell) -> Iterator[Fault]:
 def wrong_id(cell: Cell, call: ast.Call, ledger: Ledger) -> Iterator[Fault]:
     """The first argument names a record, literally, so that a build knows what a chapter verifies."""
     if not call.args or not isinstance(call.args[0], ast.Constant) or not isinstance(call.args[0].value, str):
-        yield Fault(cell.line(call), "write the id of the record into the verify call, as a literal string")
+        yield Fault(
+            cell.line(call),
+            "write the id of the record into the verify call, as a literal string",
+        )
         return
     try:
         ledger[call.args[0].value]
@@ -124,7 +146,8 @@ def typed_values(cell: Cell, call: ast.Call, definitions: Definitions) -> Iterat
     for value in values:
         if is_typed(value, definitions, frozenset()):
             yield Fault(
-                cell.line(call), f"verify is given a typed value ({ast.unparse(value)}): compute it in the chapter"
+                cell.line(call),
+                f"verify is given a typed value ({ast.unparse(value)}): compute it in the chapter",
             )
 
 

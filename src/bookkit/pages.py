@@ -40,7 +40,13 @@ class VerdictDirective(LedgerDirective):
         record_id = self.arguments[0]
         if record_id not in self.ledger or not isinstance(self.ledger[record_id].record, Statement):
             message = f"verdict: {record_id!r} is not a statement of the ledger"
-            log.warning("%s", message, location=self.get_location(), type="bookkit", subtype="verdict")
+            log.warning(
+                "%s",
+                message,
+                location=self.get_location(),
+                type="bookkit",
+                subtype="verdict",
+            )
             return []
         self.env.get_domain("record").add_statement(self.env.docname, record_id)
         record = self.ledger[record_id].record
@@ -50,7 +56,12 @@ class VerdictDirective(LedgerDirective):
             "",
             f"{record.why}{citations(record)}",
         ]
-        box = nodes.admonition("", nodes.title("", heading), *self.parse(lines), classes=["verdict", record.verdict])
+        box = nodes.admonition(
+            "",
+            nodes.title("", heading),
+            *self.parse(lines),
+            classes=["verdict", record.verdict],
+        )
         target = nodes.make_id(record_id)
         box["ids"].append(target)
         return [box]
@@ -69,8 +80,14 @@ class ErrataDirective(LedgerDirective):
 
     def run(self) -> list[nodes.Node]:
         lines = []
-        for verdict, heading in (("erratum", "Wrong"), ("qualified", "True under a condition")):
-            entries = sorted((e for e in self.ledger if e.record.verdict == verdict), key=slide_number)
+        for verdict, heading in (
+            ("erratum", "Wrong"),
+            ("qualified", "True under a condition"),
+        ):
+            entries = sorted(
+                (e for e in self.ledger if e.record.verdict == verdict),
+                key=slide_number,
+            )
             if entries:
                 lines += [f"**{heading}**", ""]
                 lines += [line for entry in entries for line in self.item(entry)]

@@ -90,9 +90,17 @@ def show_record(parser: Parser, entry: Entry, values: Entry, comparison: Compari
         line += nodes.strong("", sentence_of(values.record, comparison))
         parser.target(line, entry.id)
         body += line
-    body += nodes.container("", mark_paragraph(parser, record, values.record, comparison), classes=["record-mark"])
+    body += nodes.container(
+        "",
+        mark_paragraph(parser, record, values.record, comparison),
+        classes=["record-mark"],
+    )
     if record.note:
-        body += nodes.container("", nodes.paragraph("", "", *parser.inline(record.note)), classes=["record-note"])
+        body += nodes.container(
+            "",
+            nodes.paragraph("", "", *parser.inline(record.note)),
+            classes=["record-note"],
+        )
     if record.disputed:
         body += verdict_box(parser, record)
     return [body]
@@ -106,13 +114,24 @@ def mark_paragraph(parser: Parser, record: Record, values: Record, comparison: C
         return nodes.paragraph("", mark)
     before, slide, after = mark.partition(record.source.replace("-", " "))
     assert slide
-    return nodes.paragraph("", "", nodes.Text(before), slide_link(record.source, parser.docname), nodes.Text(after))
+    return nodes.paragraph(
+        "",
+        "",
+        nodes.Text(before),
+        slide_link(record.source, parser.docname),
+        nodes.Text(after),
+    )
 
 
 def verdict_box(parser: Parser, record: Record) -> nodes.admonition:
     """What the source says, and what is wrong or missing."""
     heading = "Erratum" if record.verdict == "erratum" else "True under a condition"
-    says = nodes.paragraph("", "", slide_link(record.source, parser.docname), nodes.Text(" of the lesson says: "))
+    says = nodes.paragraph(
+        "",
+        "",
+        slide_link(record.source, parser.docname),
+        nodes.Text(" of the lesson says: "),
+    )
     says += parser.inline(record.says)
     why = nodes.paragraph("", "", *parser.inline(record.why))
     for key in record.cites:

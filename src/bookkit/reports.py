@@ -89,7 +89,10 @@ class Reports(Domain):
 
     def document_of(self, record_id: str) -> str | None:
         """Where a record is shown."""
-        reported = next((report.document for report in self.all_reports() if report.id == record_id), None)
+        reported = next(
+            (report.document for report in self.all_reports() if report.id == record_id),
+            None,
+        )
         return reported or next(iter(self.stated_in().get(record_id, [])), None)
 
     def resolve_xref(self, env, fromdocname, builder, typ, target, node, contnode):
@@ -109,7 +112,13 @@ class Reports(Domain):
 def link(target: str, content: nodes.Node, document: str, reftype: str = "record") -> addnodes.pending_xref:
     """A reference to a record's place in the book (or to a slide's), resolved when all pages are known."""
     return addnodes.pending_xref(
-        "", content, refdomain="record", reftype=reftype, reftarget=target, refdoc=document, refwarn=False
+        "",
+        content,
+        refdomain="record",
+        reftype=reftype,
+        reftarget=target,
+        refdoc=document,
+        refwarn=False,
     )
 
 
@@ -161,7 +170,13 @@ class ValRole(SphinxRole):
         try:
             text = look_up(ledger, self.text)
         except LookupError as error:
-            log.warning("val: %s", error, location=self.get_location(), type="bookkit", subtype="val")
+            log.warning(
+                "val: %s",
+                error,
+                location=self.get_location(),
+                type="bookkit",
+                subtype="val",
+            )
             return [nodes.problematic(self.rawtext, self.rawtext)], []
         record_id = self.text.partition("[")[0].strip()
         content = nodes.inline(text, text, classes=["val"])

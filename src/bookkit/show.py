@@ -6,7 +6,19 @@ from html import escape
 from bookkit.compare import Comparison, Difference
 from bookkit.record import Claim, Record, Table, Value, printed
 
-NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBER_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,13 @@ def publish(verified: Verified) -> None:
         "measured": list(comparison.measured),
         "differences": [vars(difference) for difference in comparison.differences],
     }
-    publish_display_data({MIME: report, "text/plain": repr(verified), "text/html": verified._repr_html_()})
+    publish_display_data(
+        {
+            MIME: report,
+            "text/plain": repr(verified),
+            "text/html": verified._repr_html_(),
+        }
+    )
 
 
 def line_in_cell() -> int:

@@ -283,8 +283,9 @@ def test_padding_mask_refuses(attention_mask, error, message):
         (torch.zeros(2, 2, dtype=torch.float64), TypeError, "mask is added to the scores, so it must be torch.float32"),
         (torch.zeros(3), ValueError, "mask of shape (3,) does not broadcast to scores of shape (2, 2)"),
         (torch.zeros(1, 2, 2), ValueError, "mask of shape (1, 2, 2) does not broadcast to scores of shape (2, 2)"),
-        (NAN_MASK, ValueError, "mask must not hold NaN or +inf"),
-        (INF_MASK, ValueError, "mask must not hold NaN or +inf"),
+        (torch.ones(2, 2), ValueError, "mask must hold 0 (may look) or -inf (may not)"),
+        (NAN_MASK, ValueError, "mask must hold 0 (may look) or -inf (may not)"),
+        (INF_MASK, ValueError, "mask must hold 0 (may look) or -inf (may not)"),
     ],
 )
 def test_masks_that_cannot_be_added_are_refused_everywhere(mask, error, message):

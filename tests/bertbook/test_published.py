@@ -4,10 +4,23 @@ import pytest
 import torch
 from torch import nn
 
-from bertbook.published import bert_parameter_shapes, count, renamed
+from bertbook.published import (
+    BERT_BASE,
+    bert_parameter_shapes,
+    beside_the_toy,
+    config_like,
+    count,
+    differences,
+    renamed,
+)
 from bertbook.tiny import TinyBertForClassification
 
 SMALL = {"vocab_size": 11, "hidden_size": 4, "num_hidden_layers": 2, "intermediate_size": 6}
+
+
+def shapes_of(*, num_labels: int | None = None, **sizes: int) -> dict[str, tuple[int, ...]]:
+    """The published shapes, with some sizes of bert-base-uncased replaced."""
+    return bert_parameter_shapes(BERT_BASE | sizes, num_labels=num_labels)
 
 
 def toy_shapes(**sizes: int) -> dict[str, tuple[int, ...]]:
@@ -25,18 +38,18 @@ def toy_shapes(**sizes: int) -> dict[str, tuple[int, ...]]:
     ],
 )
 def test_published_counts(sizes, parameters):
-    assert count(bert_parameter_shapes(**sizes)) == parameters
+    assert count(shapes_of(**sizes)) == parameters
 
 
 def test_count_equals_torchs_on_the_same_layers():
     embeddings = [nn.Embedding(11, 4), nn.Embedding(512, 4), nn.Embedding(2, 4), nn.LayerNorm(4)]
     layer = [*[nn.Linear(4, 4) for _ in range(4)], nn.Linear(4, 6), nn.Linear(6, 4), nn.LayerNorm(4), nn.LayerNorm(4)]
     modules = [*embeddings, *layer, *layer, nn.Linear(4, 4)]
-    assert count(bert_parameter_shapes(**SMALL)) == sum(p.numel() for m in modules for p in m.parameters())
+    assert count(shapes_of(**SMALL)) == sum(p.numel() for m in modules for p in m.parameters())
 
 
 def test_names_are_the_checkpoints():
-    names = list(bert_parameter_shapes(**SMALL))
+    names = list(shapes_of(**SMALL))
     parts = [
         *["attention.self.query", "attention.self.key", "attention.self.value"],
         *["attention.output.dense", "attention.output.LayerNorm"],
@@ -55,8 +68,8 @@ def test_names_are_the_checkpoints():
 
 
 def test_classification_prefixes_the_encoder_and_adds_a_head():
-    encoder = bert_parameter_shapes(**SMALL)
-    shapes = bert_parameter_shapes(**SMALL, num_labels=3)
+    encoder = shapes_of(**SMALL)
+    shapes = shapes_of(**SMALL, num_labels=3)
     head = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
     assert shapes == {f"bert.{name}": shape for name, shape in encoder.items()} | head
 
@@ -76,7 +89,7 @@ def test_classification_prefixes_the_encoder_and_adds_a_head():
 )
 def test_the_size_that_is_not_positive_is_named(name, size):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got {size}"):
-        bert_parameter_shapes(**{name: size})
+        shapes_of(**{name: size})
 
 
 # The toy's names
@@ -85,7 +98,7 @@ def test_the_size_that_is_not_positive_is_named(name, size):
 @pytest.mark.parametrize("num_layers", [1, 2, 12])
 def test_renamed_maps_onto_public_names(num_layers):
     toy = toy_shapes(num_layers=num_layers)
-    public = bert_parameter_shapes(num_hidden_layers=num_layers, num_labels=2)
+    public = shapes_of(num_hidden_layers=num_layers, num_labels=2)
     names = renamed(toy)
     assert len(names) == len(toy)  # no two collide
     assert list(names.values()) == list(toy.values())
@@ -96,7 +109,7 @@ def test_renamed_maps_onto_public_names(num_layers):
 def test_renamed_pairs_parts_that_do_the_same():
     # At the toy's own sizes, all but the fused projection also have the public shape.
     sizes = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 128}
-    public = bert_parameter_shapes(**sizes, max_position_embeddings=16, num_labels=2)
+    public = shapes_of(**sizes, max_position_embeddings=16, num_labels=2)
     names = renamed(toy_shapes())
     assert all(names[name] == shape for name, shape in public.items() if name in names)
     # What the toy lacks: the segment table, the first LayerNorm, the pooler, and query, key, value with biases.
@@ -114,6 +127,37 @@ def test_renamed_pairs_parts_that_do_the_same():
 def test_public_weights_do_not_load_into_the_toy():
     with torch.device("meta"):
         toy = TinyBertForClassification()
-        weights = {name: torch.empty(shape) for name, shape in bert_parameter_shapes(num_labels=2).items()}
+        weights = {name: torch.empty(shape) for name, shape in shapes_of(num_labels=2).items()}
     with pytest.raises(RuntimeError, match="Missing key"):
         toy.load_state_dict(weights)
+
+
+def test_beside_the_toy_counts_both_and_finds_where_the_head_reads():
+    assert beside_the_toy(TinyBertForClassification()) == [
+        ("layers", 12, 2),
+        ("hidden dim", 768, 32),
+        ("heads / head_dim", "12 / 64", "4 / 8"),
+        ("params", 109_482_240, 28_994),
+        ("classification input", "[CLS] = x[:, 0, :]", "same"),
+    ]
+
+
+def test_a_toy_that_reads_elsewhere_is_not_called_the_same():
+    class LastPosition(TinyBertForClassification):
+        def forward(self, input_ids):
+            return self.head(self.encode(input_ids)[:, -1, :])
+
+    assert beside_the_toy(LastPosition())[-1] == ("classification input", "[CLS] = x[:, 0, :]", "positions [4]")
+
+
+def test_even_a_bert_of_the_toys_sizes_has_other_parameters():
+    model = TinyBertForClassification()
+    public = bert_parameter_shapes(config_like(model), num_labels=2)
+    rows = differences(public, renamed(toy_shapes()))
+    only_public = [name for name, _, toy in rows if toy == "none"]
+    only_toy = [name for name, theirs, _ in rows if theirs == "none"]
+    assert len(rows) == len(only_public) + len(only_toy)  # where both have a parameter, its shape agrees
+    assert only_toy == ["layers.*.attn.qkv.weight"]
+    assert {name.split(".")[-2] for name in only_public} == {
+        *("token_type_embeddings", "LayerNorm", "query", "key", "value", "dense")
+    }

@@ -118,9 +118,8 @@ build a new one (with its seed), or pass continue_training=True
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        model.epochs_trained = trained + len(
-            losses
-        )  # here, so that an interrupted run counts too
+        # Counted here and not at the end, so that an interrupted run counts too.
+        model.epochs_trained = trained + len(losses)
     return losses
 
 
@@ -149,4 +148,4 @@ def accuracy(model: nn.Module, input_ids: Tensor, labels: Tensor) -> float:
     model.eval()
     predicted = model(input_ids).argmax(dim=-1)
     model.train(was_training)
-    return (predicted == labels).float().mean().item()
+    return (predicted == labels).sum().item() / len(labels)

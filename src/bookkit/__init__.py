@@ -8,7 +8,8 @@
 - ``render``: the checked record as a numbered table of the book
 - ``reports``: what each chapter reported; the ``val`` role
 - ``alarm``: what makes a build fail, and keep failing
-- ``pages``: the errata and "what this build checked"
+- ``verdicts``: where the source is wrong: the box on the page, and the page of all errata
+- ``checked``: the page "what this build checked"
 - ``propose``: the ledger patch that a changed result would need
 
 and beside that path ``cells`` and ``lint`` (what a chapter's cells may not do), ``kernels`` (how

@@ -71,7 +71,10 @@ def start(app: Sphinx) -> None:
     try:
         app.bookkit_ledger = load_ledger(Path(app.config.bookkit_ledger))
     except LedgerError as error:
-        raise ExtensionError(f"the ledger has faults:\n{error}") from error
+        # A plain end instead of an exception: Sphinx would bury the list under a traceback.
+        raise SystemExit(
+            f"The build stops before it reads a chapter, because the ledger has faults:\n{error}"
+        ) from error
     app.bookkit_watcher = Watcher(app)
     standard_logging.getLogger(logging.NAMESPACE).addHandler(app.bookkit_watcher)
     remembered = memory(app)

@@ -5,25 +5,17 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxRole
 from sphinx.util.typing import ExtensionMetadata
 
-from bookkit import alarm, kernels, mathml, pages
+from bookkit import alarm, checked, kernels, mathml, verdicts
 from bookkit.cells import read_cells, recorded_ids
 from bookkit.fingerprint import fingerprint
 from bookkit.ledger import load_ledger
 from bookkit.lint import lint_chapter
 from bookkit.listing import Listing
-from bookkit.reports import Reports, ValRole, slide_link
+from bookkit.reports import Reports, ValRole
 
 log = logging.getLogger(__name__)
-
-
-class SlideRole(SphinxRole):
-    """``{record:slide}`slide-15` ``: "slide 15", linked to where the book teaches it."""
-
-    def run(self):
-        return [slide_link(self.text, self.env.docname)], []
 
 
 def take_fingerprint(app: Sphinx, config) -> None:
@@ -47,7 +39,7 @@ def inspect_cells(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def after_reading(app: Sphinx, env: BuildEnvironment) -> list[str]:
     alarm.check_coverage(app, env)
-    return pages.pages_to_write(app, env)
+    return checked.pages_to_write(app, env)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -60,21 +52,21 @@ def setup(app: Sphinx) -> ExtensionMetadata:
 
     app.add_domain(Reports)
     app.add_role("val", ValRole())
-    app.add_role_to_domain("record", "slide", SlideRole())
+    app.add_role_to_domain("record", "slide", verdicts.SlideRole())
     app.add_directive("listing", Listing)
-    app.add_directive("verdict", pages.VerdictDirective)
-    app.add_directive("errata", pages.ErrataDirective)
-    app.add_directive("checked", pages.CheckedDirective)
-    app.add_node(pages.CheckedPage)
+    app.add_directive("verdict", verdicts.VerdictDirective)
+    app.add_directive("errata", verdicts.ErrataDirective)
+    app.add_directive("checked", checked.CheckedDirective)
+    app.add_node(checked.CheckedPage)
     mathml.setup(app)
 
     app.connect("config-inited", take_fingerprint)
     app.connect("builder-inited", alarm.start)
     app.connect("builder-inited", kernels.prepare)
     app.connect("env-get-outdated", alarm.outdated)
-    app.connect("env-before-read-docs", pages.note_what_is_read)
+    app.connect("env-before-read-docs", checked.note_what_is_read)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
-    app.connect("doctree-resolved", pages.fill_checked_pages)
+    app.connect("doctree-resolved", checked.fill_checked_pages)
     app.connect("build-finished", alarm.finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

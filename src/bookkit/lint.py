@@ -176,7 +176,7 @@ def is_typed(node: ast.expr, definitions: Definitions, seen: frozenset[str]) -> 
         case ast.Dict(values=values):
             return typed(*values)
         case ast.BinOp(left=left, right=right):
-            return typed(left) or typed(right)
+            return typed(left) and typed(right)
         case ast.UnaryOp(operand=operand):
             return typed(operand)
         case ast.IfExp(body=body, orelse=orelse):

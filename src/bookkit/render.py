@@ -14,6 +14,7 @@ from bookkit.ledger import Entry, load_ledger
 from bookkit.record import Record, Table
 from bookkit.reports import Report, report_from, slide_link
 from bookkit.show import grid_of, mark_of, sentence_of
+from bookkit.verdicts import verdict_box
 from bookkit.verify import MIME, describe_drift
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ def show_record(parser: Parser, entry: Entry, values: Entry, comparison: Compari
             classes=["record-note"],
         )
     if record.disputed:
-        body += verdict_box(parser, record)
+        body += verdict_box(record, parser.docname, parser.inline)
     return [body]
 
 
@@ -121,22 +122,6 @@ def mark_paragraph(parser: Parser, record: Record, values: Record, comparison: C
         slide_link(record.source, parser.docname),
         nodes.Text(after),
     )
-
-
-def verdict_box(parser: Parser, record: Record) -> nodes.admonition:
-    """What the source says, and what is wrong or missing."""
-    heading = "Erratum" if record.verdict == "erratum" else "True under a condition"
-    says = nodes.paragraph(
-        "",
-        "",
-        slide_link(record.source, parser.docname),
-        nodes.Text(" of the lesson says: "),
-    )
-    says += parser.inline(record.says)
-    why = nodes.paragraph("", "", *parser.inline(record.why))
-    for key in record.cites:
-        why += [nodes.Text(" "), *parser.inline(f"{{cite}}`{key}`")]
-    return nodes.admonition("", nodes.title("", heading), says, why, classes=["verdict", record.verdict])
 
 
 def build_table(parser: Parser, entry: Entry, values: Table, comparison: Comparison) -> list[nodes.Element]:

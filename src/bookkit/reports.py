@@ -122,9 +122,10 @@ def link(target: str, content: nodes.Node, document: str, reftype: str = "record
     )
 
 
-def slide_link(slide: str, document: str) -> addnodes.pending_xref:
-    """ "slide 15", as a link where a page teaches that slide."""
+def slide_link(slide: str, document: str, *, capital: bool = False) -> addnodes.pending_xref:
+    """ "slide 15" (or "Slide 15"), as a link where a page teaches that slide."""
     text = slide.replace("-", " ")
+    text = text.capitalize() if capital else text
     return link(slide, nodes.inline(text, text), document, reftype="slide")
 
 

@@ -1,0 +1,95 @@
+"""Where the source is wrong or incomplete: the box on the page, and the page of all errata."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from bookkit.ledger import Entry, Ledger, load_ledger
+from bookkit.record import Record, Statement
+from bookkit.reports import slide_link
+
+log = logging.getLogger(__name__)
+HEADINGS = {"erratum": "Erratum", "qualified": "True under a condition"}
+
+
+def verdict_box(record: Record, docname: str, parse_inline: Callable[[str], list[nodes.Node]]) -> nodes.admonition:
+    """What the source says, and what is wrong or missing."""
+    says = nodes.paragraph("", "", slide_link(record.source, docname, capital=True))
+    says += parse_inline(f" of the lesson says: {record.says}")
+    why = nodes.paragraph("", "", *parse_inline(record.why + citations(record)))
+    title = nodes.title("", HEADINGS[record.verdict])
+    return nodes.admonition("", title, says, why, classes=["verdict", record.verdict])
+
+
+def citations(record: Record) -> str:
+    return "".join(f" {{cite}}`{key}`" for key in record.cites)
+
+
+class SlideRole(SphinxRole):
+    """``{record:slide}`slide-15` ``: "Slide 15", linked to where the book teaches it."""
+
+    def run(self):
+        return [slide_link(self.text, self.env.docname, capital=True)], []
+
+
+class LedgerDirective(SphinxDirective):
+    """A directive whose content is written by the ledger."""
+
+    @property
+    def ledger(self) -> Ledger:
+        return load_ledger(Path(self.config.bookkit_ledger))
+
+
+class VerdictDirective(LedgerDirective):
+    """``{verdict} id``: what the source says in words, and why that is wrong or not the whole truth."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        record_id = self.arguments[0]
+        if record_id not in self.ledger or not isinstance(self.ledger[record_id].record, Statement):
+            message = f"verdict: {record_id!r} is not a statement of the ledger"
+            log.warning("%s", message, location=self.get_location(), type="bookkit", subtype="verdict")
+            return []
+        self.env.get_domain("record").add_statement(self.env.docname, record_id)
+        box = verdict_box(self.ledger[record_id].record, self.env.docname, lambda text: self.parse_inline(text)[0])
+        box["ids"].append(nodes.make_id(record_id))
+        return [box]
+
+
+class ErrataDirective(LedgerDirective):
+    """Every value and statement of the sources that is wrong, or true only under a condition."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = []
+        for verdict, heading in (
+            ("erratum", "Wrong"),
+            ("qualified", "True under a condition"),
+        ):
+            entries = sorted(
+                (e for e in self.ledger if e.record.verdict == verdict),
+                key=slide_number,
+            )
+            if entries:
+                lines += [f"**{heading}**", ""]
+                lines += [line for entry in entries for line in self.item(entry)]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+    @staticmethod
+    def item(entry: Entry) -> list[str]:
+        record = entry.record
+        return [
+            f"* {{record:slide}}`{record.source}`: {{record:ref}}`{record.title} <{entry.id}>`",
+            "",
+            f"  *The source:* {record.says}",
+            "",
+            f"  *The reason:* {record.why}{citations(record)}",
+            "",
+        ]
+
+
+def slide_number(entry: Entry) -> int:
+    return int(entry.record.source.removeprefix("slide-"))

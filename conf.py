@@ -78,6 +78,7 @@ html_show_sourcelink = False
 
 # -- LaTeX -----------------------------------------------------------------------------
 
+pygments_style = "a11y-high-contrast-light"  # in print too, code must be readable
 latex_engine = "xelatex"
 latex_use_xindy = False
 latex_show_urls = "footnote"
@@ -85,8 +86,14 @@ latex_documents = [(root_doc, "bert-recomputed.tex", project, author, "manual", 
 latex_elements = {
     "papersize": "a4paper",
     "pointsize": "10pt",
+    "extraclassoptions": "openany,oneside",  # no empty pages
+    "fvset": r"\fvset{fontsize=\footnotesize}",  # 88 characters of code fit into a line
     "figure_align": "H",  # figures stay where the text speaks of them
     "preamble": r"""
+% The bibliography is a chapter with a heading of its own: no second one.
+\usepackage{etoolbox}
+\patchcmd{\thebibliography}{\chapter*{\bibname}}{}{}{\errmessage{thebibliography has changed}}
+\AtBeginDocument{\renewenvironment{sphinxthebibliography}[1]{\begin{thebibliography}{#1}}{\end{thebibliography}}}
 \newenvironment{sphinxclassrecord-mark}{\footnotesize\color{black!70}}{}
 \newenvironment{sphinxclassrecord-note}{\small}{}
 """,

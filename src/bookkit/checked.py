@@ -5,6 +5,8 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from bookkit.ledger import load_ledger
@@ -19,42 +21,46 @@ class CheckedDirective(SphinxDirective):
     """What this build checked: a table of every verified record, and the versions it ran with."""
 
     def run(self) -> list[nodes.Node]:
-        return [CheckedPage()]
+        return [CheckedPage(docname=self.env.docname)]
 
 
-def fill_checked_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    for placeholder in list(doctree.findall(CheckedPage)):
-        content = nodes.container("", *checked_content(app, docname))
-        placeholder.replace_self(content)
-        app.env.resolve_references(doctree, docname, app.builder)
+class FillCheckedPages(SphinxPostTransform):
+    """Puts the table in place when a page is written, before Sphinx resolves its links."""
+
+    default_priority = 5  # the links are resolved at 10
+
+    def run(self, **kwargs) -> None:
+        for placeholder in list(self.document.findall(CheckedPage)):
+            content = checked_content(self.env, placeholder["docname"])
+            placeholder.replace_self(nodes.container("", *content))
 
 
-def checked_content(app: Sphinx, docname: str) -> list[nodes.Node]:
-    reports: Reports = app.env.get_domain("record")
+def checked_content(env: BuildEnvironment, docname: str) -> list[nodes.Node]:
+    reports: Reports = env.get_domain("record")
     all_reports = list(reports.all_reports())
     compared = sum(report.comparison.compared for report in all_reports)
     drifted = [report.id for report in all_reports if not report.ok]
     summary = f"This build verified {len(all_reports)} records and compared {compared} values with them. "
     summary += f"DRIFT in: {', '.join(drifted)}." if drifted else "All of them agree."
-    versions = ", ".join(f"{name} {version(name)}" for name in app.config.bookkit_versions)
+    versions = ", ".join(f"{name} {version(name)}" for name in env.config.bookkit_versions)
     return [
         nodes.paragraph("", summary),
         nodes.paragraph("", f"It ran with {versions}."),
-        checked_table(app, all_reports, docname),
+        checked_table(env, all_reports, docname),
     ]
 
 
-def checked_table(app: Sphinx, all_reports: list, docname: str) -> nodes.table:
-    ledger = load_ledger(Path(app.config.bookkit_ledger))
+def checked_table(env: BuildEnvironment, all_reports: list, docname: str) -> nodes.table:
+    ledger = load_ledger(Path(env.config.bookkit_ledger))
     header = ["record", "chapter", "compared with", "verdict", "values"]
     rows = [row_of(*(nodes.Text(name) for name in header))]
     for report in all_reports:
         entry = ledger[report.id]
-        source = slide_link(entry.record.source, docname) if entry.record.source else nodes.Text("the ledger")
+        source = slide_link(slide, docname) if (slide := entry.record.confirmed_slide) else nodes.Text("the ledger")
         rows.append(
             row_of(
                 link(report.id, nodes.inline(report.id, entry.record.title), docname),
-                nodes.Text(app.env.titles[report.document].astext()),
+                nodes.Text(env.titles[report.document].astext()),
                 source,
                 nodes.Text(entry.record.verdict if report.ok else "DRIFT"),
                 nodes.Text(str(report.comparison.compared)),

@@ -58,6 +58,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("errata", verdicts.ErrataDirective)
     app.add_directive("checked", checked.CheckedDirective)
     app.add_node(checked.CheckedPage)
+    app.add_post_transform(checked.FillCheckedPages)
     mathml.setup(app)
 
     app.connect("config-inited", take_fingerprint)
@@ -67,6 +68,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-before-read-docs", checked.note_what_is_read)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
-    app.connect("doctree-resolved", checked.fill_checked_pages)
     app.connect("build-finished", alarm.finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

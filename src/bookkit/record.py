@@ -22,7 +22,12 @@ Kind = Literal[
 ]
 COMPARED = ("computed", "mistaken")
 
-NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+MOST_DECIMALS = 5  # of a compared number: the slack of 1e-6 would hide a change of the sixth
+
+NUMBER = re.compile(
+    r"(?<![\w.])(?<![^\W\d_]-)"  # neither inside a word nor joined to one by a hyphen
+    r"[-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
+)
 CODE_AND_ROLES = re.compile(r"(\{[\w:-]+\})?`[^`]*`")
 
 
@@ -31,6 +36,8 @@ def numbers_in(text: str) -> Counter[Decimal]:
 
     >>> numbers_in("GPT-2 at 5e-5, then 2e-5")
     Counter({Decimal('0.00005'): 1, Decimal('0.00002'): 1})
+    >>> sorted(numbers_in("2-4 epochs"))
+    [Decimal('2'), Decimal('4')]
     """
     return Counter(Decimal(found.replace(",", "")) for found in NUMBER.findall(text))
 
@@ -55,9 +62,11 @@ def check_words(text: str) -> str:
 
 
 def check_margin(margin: Any) -> Decimal:
-    if not isinstance(margin, Decimal) or margin <= 0 or len(margin.as_tuple().digits) != 1:
-        raise ValueError(f"write the margin as a positive decimal number of one significant digit, not {margin}")
-    return margin
+    number = Decimal(margin).normalize() if type(margin) is int else margin
+    usable = isinstance(number, Decimal) and number.is_finite() and number > 0
+    if not usable or len(number.as_tuple().digits) != 1:
+        raise ValueError(f"write the margin as a positive number of one significant digit, not {margin}")
+    return number
 
 
 Cell = Annotated[Any, AfterValidator(check_cell)]
@@ -108,6 +117,11 @@ class Record(BaseModel):
         """Whether the reader must be told that the source is wrong or incomplete."""
         return self.verdict in ("erratum", "qualified")
 
+    @property
+    def confirmed_slide(self) -> str | None:
+        """The slide whose values the record's are; a disputed slide is compared with nothing."""
+        return None if self.disputed else self.source
+
     def uncomputed_numbers(self) -> Counter[Decimal]:
         return Counter()
 
@@ -116,14 +130,14 @@ class Table(Record):
     """Rows of cells. Either `columns` names each column and its kind, or `matrix` names both axes."""
 
     rows: list[list[Cell]]
-    columns: dict[str, Kind] | None = None
+    columns: dict[Words, Kind] | None = None
     matrix: Words | None = None  # "pos": rows and columns are labelled pos 0, pos 1, ...
     corner: Words | None = None  # what stands above the row labels of a matrix
     decimals: int | None = None
 
     @model_validator(mode="after")
     def check_rows(self):
-        if (self.columns is None) == (self.matrix is None):
+        if bool(self.columns) == bool(self.matrix):
             raise ValueError("a table has either `columns` or `matrix`")
         if (self.matrix is None) != (self.corner is None):
             raise ValueError("`matrix` and `corner` go together")
@@ -141,7 +155,11 @@ class Table(Record):
         labels = [self.row_label(i) for i in range(len(self.rows))]
         if len(set(labels)) != len(labels):
             raise ValueError("two rows have the same label")
-        check_decimals(self.decimals, [cell for row in self.rows for cell in row])
+        check_decimals(self.decimals, [cell for row in self.rows for cell in row], bool(self.compared_columns))
+        if "mistaken" in self.kinds and not self.disputed:
+            raise ValueError("a column is `mistaken` only in errata and qualified tables")
+        if "cited" in self.kinds and not self.cites:
+            raise ValueError("a cited column needs `cites`, a list of keys of references.bib")
         if self.verdict == "cited" and self.compared_columns:
             raise ValueError("a cited table has no column that is computed")
         if self.verdict != "cited" and not self.compared_columns:
@@ -177,7 +195,7 @@ class Value(Record):
 
     @model_validator(mode="after")
     def check_value(self):
-        check_decimals(self.decimals, [self.value, self.mistaken])
+        check_decimals(self.decimals, [self.value, self.mistaken], self.verdict != "cited")
         if self.mistaken is not None and not self.disputed:
             raise ValueError("`mistaken` is for errata and qualified values")
         return self
@@ -235,13 +253,17 @@ def record_class(raw: dict) -> type[Record]:
     return found[0] if found else Statement
 
 
-def check_decimals(decimals: int | None, cells: list) -> None:
+def check_decimals(decimals: int | None, cells: list, compared: bool) -> None:
     """Every decimal number must be written with exactly `decimals` places: it is printed as written."""
     numbers = [cell for cell in cells if isinstance(cell, Decimal)]
     if decimals is None and numbers:
         raise ValueError(f"`decimals` is missing: how many are printed of {numbers[0]}?")
     if decimals is not None and not numbers:
         raise ValueError("`decimals` is given, but no number has any")
+    if decimals is not None and decimals < 1:
+        raise ValueError(f"`decimals` is at least 1, not {decimals}: write whole numbers without a point")
+    if decimals is not None and compared and decimals > MOST_DECIMALS:
+        raise ValueError(f"of a computed number at most {MOST_DECIMALS} decimals can be checked, not {decimals}")
     for number in numbers:
         places = -number.as_tuple().exponent
         if places != decimals:

@@ -13,11 +13,12 @@ from bookkit.compare import Comparison
 from bookkit.ledger import Entry, load_ledger
 from bookkit.record import Record, Table
 from bookkit.reports import Report, report_from, slide_link
-from bookkit.show import grid_of, mark_of, sentence_of
+from bookkit.show import Grid, grid_of, mark_of, sentence_of
 from bookkit.verdicts import verdict_box
 from bookkit.verify import MIME, describe_drift
 
 log = logging.getLogger(__name__)
+LATEX_LINE = 90  # characters of a table that fit beside each other on a page
 
 
 class ReportRenderer:
@@ -89,8 +90,9 @@ def show_record(parser: Parser, entry: Entry, values: Entry, comparison: Compari
     else:
         line = nodes.paragraph("", "", *parser.inline(record.title), nodes.Text(": "))
         line += nodes.strong("", sentence_of(values.record, comparison))
-        parser.target(line, entry.id)
-        body += line
+        anchor = nodes.target()  # LaTeX has no label for the id of a paragraph
+        parser.target(anchor, entry.id)
+        body += [anchor, line]
     body += nodes.container(
         "",
         mark_paragraph(parser, record, values.record, comparison),
@@ -111,15 +113,14 @@ def mark_paragraph(parser: Parser, record: Record, values: Record, comparison: C
     """The quiet line under a record, with the slide's number as a link."""
     sign = "\N{HEAVY EXCLAMATION MARK SYMBOL}" if comparison.differences else "\N{CHECK MARK}"
     mark = f"{sign} {mark_of(record, values, comparison)}"
-    if not record.source:
+    if not record.confirmed_slide:
         return nodes.paragraph("", mark)
-    before, slide, after = mark.partition(record.source.replace("-", " "))
-    assert slide
+    before, _, after = mark.partition(record.confirmed_slide.replace("-", " "))
     return nodes.paragraph(
         "",
         "",
         nodes.Text(before),
-        slide_link(record.source, parser.docname),
+        slide_link(record.confirmed_slide, parser.docname),
         nodes.Text(after),
     )
 
@@ -128,7 +129,7 @@ def build_table(parser: Parser, entry: Entry, values: Table, comparison: Compari
     """The grid as a docutils table with number, caption and target."""
     grid = grid_of(values, comparison.differences)
     alignments = ["r" if number else "l" for number in grid.numeric]
-    column_spec = addnodes.tabular_col_spec(spec="".join(alignments))  # LaTeX aligns by this, HTML by the classes
+    column_spec = addnodes.tabular_col_spec(spec=latex_columns(grid, alignments))
     table = nodes.table(classes=["colwidths-auto"], align="center")
     table.source, table.line = parser.mdit.document["source"], parser.line
     title = nodes.title(entry.record.title, "", *parser.inline(entry.record.title))
@@ -141,6 +142,18 @@ def build_table(parser: Parser, entry: Entry, values: Table, comparison: Compari
     table += [title, group]
     parser.target(table, entry.id)
     return [column_spec, table]
+
+
+def latex_columns(grid: Grid, alignments: list[str]) -> str:
+    """LaTeX's columns: as wide as their content, or in proportion to it where that might not fit the page.
+
+    >>> latex_columns(Grid(["name", "n"], [["a", "1"]], 1, [False, True]), ["l", "r"])
+    'lr'
+    """
+    widths = [max(len(line[j]) for line in (grid.header, *grid.rows)) for j in range(len(alignments))]
+    if max(widths) * len(widths) <= LATEX_LINE:  # Sphinx gives no column more than its equal share
+        return "".join(alignments)
+    return "".join(rf"\X{{{width}}}{{{sum(widths)}}}" for width in widths)
 
 
 def build_row(parser: Parser, cells: list[str], alignments: list[str]) -> nodes.row:

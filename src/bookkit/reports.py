@@ -48,7 +48,7 @@ class Reports(Domain):
 
     name = "record"
     label = "ledger records"
-    roles = {"ref": XRefRole(warn_dangling=False)}
+    roles = {"ref": XRefRole(innernodeclass=nodes.inline, warn_dangling=False)}
     initial_data = {"reports": {}, "expected": {}, "stated": {}}
     data_version = 1
 

@@ -69,7 +69,8 @@ def sentence_of(record: Value | Claim, comparison: Comparison) -> str:
 
 def mark_of(record: Record, values: Record, comparison: Comparison) -> str:
     """The quiet line under a checked record: what was compared with what."""
-    against = f"slide {record.source.removeprefix('slide-')}" if record.source else "the book's ledger"
+    slide = record.confirmed_slide
+    against = slide.replace("-", " ") if slide else "the book's ledger"
     if comparison.differences:
         count = len(comparison.differences)
         what = "1 difference" if count == 1 else f"{count} differences"

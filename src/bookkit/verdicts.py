@@ -56,8 +56,8 @@ class VerdictDirective(LedgerDirective):
             return []
         self.env.get_domain("record").add_statement(self.env.docname, record_id)
         box = verdict_box(self.ledger[record_id].record, self.env.docname, lambda text: self.parse_inline(text)[0])
-        box["ids"].append(nodes.make_id(record_id))
-        return [box]
+        anchor = nodes.target(ids=[nodes.make_id(record_id)])  # LaTeX has no label for the id of a box
+        return [anchor, box]
 
 
 class ErrataDirective(LedgerDirective):

@@ -37,7 +37,15 @@ class Comparison:
 
 
 def compare(record: Record, computed: Any, mistaken: Any = None) -> Comparison:
-    """Hold computed values against a record that holds values (not an alias)."""
+    """Hold computed values against a record that holds values (not an alias).
+
+    Raises:
+        TypeError: if no chapter can compute the record, or it has no place for a mistaken value.
+    """
+    if record.verdict == "cited":
+        raise TypeError(f"{record.title!r} is cited: no chapter computes it")
+    if mistaken is not None and not isinstance(record, Value):
+        raise TypeError("only the record of one value takes `mistaken`; a table has a column for it")
     match record:
         case Table():
             return compare_table(record, to_plain(computed))
@@ -62,8 +70,9 @@ def to_plain(computed: Any) -> Any:
 def compare_table(record: Table, rows: Any) -> Comparison:
     """The computed rows hold the compared columns; labels may be left out, or given and then compared too."""
     columns = record.compared_columns
-    if isinstance(rows, list) and rows and isinstance(rows[0], list) and len(rows[0]) == len(record.kinds):
-        columns = list(range(len(record.kinds)))
+    with_labels = [i for i, kind in enumerate(record.kinds) if kind != "cited"]
+    if isinstance(rows, list) and rows and isinstance(rows[0], list) and len(rows[0]) == len(with_labels):
+        columns = with_labels
     expected_shape = (len(record.rows), len(columns))
     if (shape := shape_of(rows)) != expected_shape:
         difference = Difference("shape (rows, columns)", str(expected_shape), str(shape))
@@ -116,22 +125,22 @@ def compare_claim(record: Claim, sides: Any) -> Comparison:
     for name, side in sides.items():
         if type(side) not in (int, float) or not math.isfinite(side):
             return Comparison(0, [Difference(name, "a finite number", described(side))])
-    gap = Decimal(than) - Decimal(less)
+    gap = (Decimal(than) - Decimal(less)).quantize(SLACK)  # 0.7 - 0.3 is 0.4, not 0.39999999999999997
     where = f"margin by which {record.less} is less than {record.than}"
-    places = 1 - record.margin.as_tuple().exponent
+    places = max(1 - record.margin.as_tuple().exponent, 0)
     measured = (f"{less:.{places}f}", f"{than:.{places}f}")
     if round_down(gap) == record.margin:
         return Comparison(1, [], measured)
-    return Comparison(1, [Difference(where, str(record.margin), f"{gap:.4g}", cell=(0, 0))], measured)
+    return Comparison(1, [Difference(where, f"{record.margin:f}", f"{round_down(gap, 4):f}", cell=(0, 0))], measured)
 
 
-def round_down(gap: Decimal) -> Decimal:
-    """The gap to one significant digit, towards zero.
+def round_down(gap: Decimal, digits: int = 1) -> Decimal:
+    """The gap to so many significant digits, towards zero.
 
-    >>> round_down(Decimal("0.488"))
-    Decimal('0.4')
+    >>> round_down(Decimal("0.488")), round_down(Decimal("0.39999"), 4)
+    (Decimal('0.4'), Decimal('0.3999'))
     """
-    return gap.quantize(Decimal(1).scaleb(gap.adjusted()), rounding=ROUND_DOWN) if gap else gap
+    return gap.quantize(Decimal(1).scaleb(gap.adjusted() - digits + 1), rounding=ROUND_DOWN) if gap else gap
 
 
 def shape_of(rows: Any) -> tuple[int, ...] | str:

@@ -101,13 +101,17 @@ def load_ledger(folder: Path) -> Ledger:
 @cache
 def _load(files: tuple[tuple[Path, int], ...]) -> Ledger:
     ledger, faults = Ledger(), []
+    written: set[str] = set()  # all ids, also those of records with faults
+    unreadable = False
     for file, _ in files:
-        text = file.read_text(encoding="utf-8")
         try:
+            text = file.read_text(encoding="utf-8")
             raw_records = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            faults.append(f"{file}:{line_of_syntax_error(error, text)}: {error}")
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            faults.append(f"{file}:{line_of_syntax_error(error, file.read_bytes())}: {error}")
+            unreadable = True
             continue
+        written |= raw_records.keys()
         for record_id, raw in raw_records.items():
             line = line_of(text, record_id)
             if record_id in ledger:
@@ -123,7 +127,7 @@ def _load(files: tuple[tuple[Path, int], ...]) -> Ledger:
                 faults.append(f"{file}:{line}: [{record_id}] {error}")
             else:
                 ledger.entries[record_id] = Entry(record_id, record, file, line)
-    faults += broken_links(ledger) if not faults else []
+    faults += [] if unreadable else broken_links(ledger, written)
     if faults:
         raise LedgerError("\n".join(faults))
     return ledger
@@ -137,7 +141,7 @@ def parse(record_id: str, raw: object) -> Record:
     return record_class(raw).model_validate(raw)
 
 
-def broken_links(ledger: Ledger) -> list[str]:
+def broken_links(ledger: Ledger, written: set[str]) -> list[str]:
     """Records that point at records which are not there, or that cannot be pointed at."""
     faults = []
     for entry in ledger:
@@ -145,9 +149,9 @@ def broken_links(ledger: Ledger) -> list[str]:
         if isinstance(entry.record, Alias):
             targets = [entry.record.same_as]
         for target in targets:
-            if target not in ledger:
+            if target not in written:
                 faults.append(f"{entry.place}: [{entry.id}] points at {target!r}, which the ledger does not have")
-            elif isinstance(ledger[target].record, Alias | Statement):
+            elif target in ledger and isinstance(ledger[target].record, Alias | Statement):
                 faults.append(f"{entry.place}: [{entry.id}] points at {target!r}, which holds no values itself")
     return faults
 
@@ -155,7 +159,8 @@ def broken_links(ledger: Ledger) -> list[str]:
 def line_of(text: str, record_id: str, key: object = None, *_: object) -> int:
     """The line of a record's header, or of one of its keys; lines count from 1."""
     lines = text.splitlines()
-    header = next((i for i, line in enumerate(lines) if line.strip() == f"[{record_id}]"), 0)
+    opening = re.compile(rf"""\s*\[\s*["']?{re.escape(record_id)}["']?\s*[].]""")
+    header = next((i for i, line in enumerate(lines) if opening.match(line)), 0)
     if isinstance(key, str):
         for i, line in enumerate(lines[header + 1 :], start=header + 1):
             if line.startswith("["):
@@ -165,9 +170,11 @@ def line_of(text: str, record_id: str, key: object = None, *_: object) -> int:
     return header + 1
 
 
-def line_of_syntax_error(error: tomllib.TOMLDecodeError, text: str) -> int:
+def line_of_syntax_error(error: ValueError, content: bytes) -> int:
+    if isinstance(error, UnicodeDecodeError):
+        return content.count(b"\n", 0, error.start) + 1
     found = re.search(r"at line (\d+)", str(error))
-    return int(found[1]) if found else text.count("\n") + 1
+    return int(found[1]) if found else content.count(b"\n") + 1
 
 
 def explain(error: dict) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from traceback import walk_stack
 from typing import Any
 
 from bookkit.compare import Comparison, compare
@@ -53,7 +54,7 @@ def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
         DriftError: if a value differs. Inside a build of the book the differences are
             reported to the build instead, which fails when all chapters have run.
         LookupError: if there is no such record.
-        TypeError: if record_id is not a string, or the record has no values.
+        TypeError: if record_id is not a string, or the record has no values that a chapter computes.
 
     >>> from pathlib import Path
     >>> folder = getfixture("tmp_path")
@@ -116,11 +117,11 @@ def publish(verified: Verified) -> None:
 
 
 def line_in_cell() -> int:
-    """The line of the cell from which verify was called, be it through a function of the cell."""
-    frame = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__") != "__main__":
-        frame = frame.f_back
-    return frame.f_lineno if frame else 1
+    """The line of the running cell from which verify was called, be it through a function of the page."""
+    typed = vars(sys.modules["__main__"])
+    frames = [frame for frame, _ in walk_stack(sys._getframe()) if frame.f_globals is typed]  # innermost first
+    lines = [frame.f_lineno for frame in frames if frame.f_code.co_filename == frames[-1].f_code.co_filename]
+    return lines[0] if lines else 1
 
 
 def describe_drift(entry: Entry, values: Entry, comparison: Comparison) -> str:

@@ -37,8 +37,10 @@ nb_output_stderr = "warn"
 if bookkit_chapter:
     from pathlib import Path
 
-    others = (path.name for path in Path("book").glob("*.md") if path.stem != bookkit_chapter)
-    nb_execution_excludepatterns = sorted(others)
+    chapters = sorted(path.stem for path in Path("book").glob("*.md"))
+    if bookkit_chapter not in chapters:  # else a typo would pass, with nothing checked
+        raise SystemExit(f"there is no chapter {bookkit_chapter!r}; there are: {', '.join(chapters)}")
+    nb_execution_excludepatterns = [f"{name}.md" for name in chapters if name != bookkit_chapter]
     suppress_warnings = ["ref.numref", "ref.ref"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]

@@ -1,11 +1,15 @@
 """The code cells of a chapter, with the line at which each stands in its file."""
 
 import ast
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+
+MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -20,11 +24,11 @@ class Cell:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The parsed source; a cell that is not plain Python (a magic, a typo) counts as empty."""
-        try:
-            return ast.parse(self.source)
-        except SyntaxError:
-            return ast.Module(body=[], type_ignores=[])
+        """The parsed source, magics left out; a cell that is not Python counts as empty."""
+        for source in (self.source, MAGIC.sub(r"\1pass", self.source)):
+            with suppress(SyntaxError):
+                return ast.parse(source)
+        return ast.Module(body=[], type_ignores=[])
 
     def line(self, node: ast.AST) -> int:
         """The line of the file on which a node of the tree stands."""
@@ -52,12 +56,17 @@ def read_cells(text: str) -> list[Cell]:
             index,
             cell.source,
             first_line_of(cell.source.splitlines(), lines, start),
-            tuple(cell.metadata.get("tags", [])),
-            dict(cell.metadata.get("mystnb", {})),
+            as_tags(cell.metadata.get("tags")),
+            dict(cell.metadata.get("mystnb") or {}),
         )
         for index, (cell, start) in enumerate(zip(notebook.cells, notebook.metadata["source_map"], strict=True))
         if cell.cell_type == "code"
     ]
+
+
+def as_tags(written: list[str] | str | None) -> tuple[str, ...]:
+    """The tags as written after `:tags:`; MyST-NB also obeys those without brackets."""
+    return tuple(written.replace(",", " ").split() if isinstance(written, str) else written or ())
 
 
 def first_line_of(source: list[str], lines: list[str], start: int) -> int:

@@ -26,7 +26,8 @@ def fingerprint(root: Path, inputs: list[str]) -> str:
         path = root / name
         files = [path] if path.is_file() else sorted(path.rglob("*"))
         for file in files:
-            if file.is_file() and not any(part in IGNORED or part.endswith(".egg-info") for part in file.parts):
-                digest.update(f"\0{file.relative_to(root).as_posix()}\0".encode())
+            inside = file.relative_to(root)
+            if file.is_file() and not any(part in IGNORED or part.endswith(".egg-info") for part in inside.parts):
+                digest.update(f"\0{inside.as_posix()}\0".encode())
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

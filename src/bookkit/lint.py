@@ -1,8 +1,9 @@
 """What a chapter's cells may not do: type what they claim to compute, or hide a check."""
 
 import ast
+import re
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from bookkit.cells import Cell, read_cells
@@ -23,6 +24,8 @@ CONVERSIONS = {
     "array",
     "asarray",
 }
+MACHINERY = {"bookkit", "tomllib", "tomlkit"}
+LEDGER_PATH = re.compile(r"(^|/)ledger(/|$)|\.toml$|^BOOKKIT_")
 HIDING_TAGS = {
     "hide-output",
     "hide-cell",
@@ -78,23 +81,38 @@ def hidden_checks(cell: Cell) -> Iterator[Fault]:
 
 def reading_the_ledger(cell: Cell) -> Iterator[Fault]:
     """A cell gets `verify` from bookkit, under its own name, and nothing else."""
+    called = [call.func for call in cell.verify_calls()]
     for node in ast.walk(cell.tree):
         match node:
-            case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "bookkit":
-                if module != "bookkit" or any(n.name != "verify" or n.asname for n in names):
-                    yield Fault(
-                        cell.line(node),
-                        "a chapter may only write `from bookkit import verify`",
-                    )
-            case ast.Import(names=names) if any(n.name.split(".")[0] in ("bookkit", "tomllib") for n in names):
+            case ast.ImportFrom(module="bookkit", names=[ast.alias(name="verify", asname=None)]):
+                pass
+            case ast.ImportFrom(module=str(module)) if module.split(".")[0] == "bookkit":
+                yield Fault(cell.line(node), "a chapter may only write `from bookkit import verify`")
+            case ast.ImportFrom(module=str(module)) if module in MACHINERY:
                 yield Fault(cell.line(node), "a chapter may not import the ledger's machinery")
-            case ast.Constant(value=str(text)) if "ledger" in text and text.endswith(("ledger", ".toml")):
+            case ast.Import(names=names) if any(n.name.split(".")[0] in MACHINERY for n in names):
+                yield Fault(cell.line(node), "a chapter may not import the ledger's machinery")
+            case ast.Constant(value=str(text)) if LEDGER_PATH.search(text):
                 yield Fault(
                     cell.line(node),
                     "a chapter may not read the ledger: the computed value must be computed",
                 )
-            case ast.Name(id="verify", ctx=ast.Store()) | ast.FunctionDef(name="verify"):
+            case ast.Name(id="verify", ctx=ast.Load()) if node not in called:
+                yield Fault(cell.line(node), "verify may only be called, not passed on or given another name")
+            case _ if binds_verify(node):
                 yield Fault(cell.line(node), "the name verify must stay bookkit's")
+
+
+def binds_verify(node: ast.AST) -> bool:
+    """Whether a node gives the name verify to something."""
+    match node:
+        case ast.Name(id="verify", ctx=ast.Store()) | ast.arg(arg="verify"):
+            return True
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name == "verify"
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return any((n.asname or n.name) == "verify" for n in names)
+    return False
 
 
 def wrong_id(cell: Cell, call: ast.Call, ledger: Ledger) -> Iterator[Fault]:
@@ -111,33 +129,58 @@ def wrong_id(cell: Cell, call: ast.Call, ledger: Ledger) -> Iterator[Fault]:
         yield Fault(cell.line(call), str(error))
 
 
-Definitions = dict[str, list[ast.expr]]
+Definitions = dict[str, list[ast.expr | None]]
 
 
 def definitions_in(cells: list[Cell]) -> Definitions:
-    """What is assigned to each name of the page; None stands for a name bound in another way."""
-    definitions: dict[str, list] = {}
+    """What is assigned to each name of the page; None stands for a name bound or changed in another way."""
+    definitions: Definitions = {}
+    assigned: list[ast.Name] = []
     for cell in cells:
         for node in ast.walk(cell.tree):
-            match node:
-                case ast.Assign(targets=targets, value=value):
-                    for target in targets:
-                        pairs = zip_targets(target, value)
-                        for name, assigned in pairs:
-                            definitions.setdefault(name, []).append(assigned)
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    definitions.setdefault(name, []).append(value)
+            for name, value in assignments(node):
+                assigned.append(name)
+                definitions.setdefault(name.id, []).append(value)
+        for node in ast.walk(cell.tree):
+            if (name := changed_name(node)) and name not in assigned:
+                definitions.setdefault(name.id, []).append(None)
     return definitions
 
 
-def zip_targets(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
+def assignments(node: ast.AST) -> list[tuple[ast.Name, ast.expr]]:
+    """The names that a statement (or a walrus) assigns to, each with its value."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return [pair for target in targets for pair in zip_targets(target, value)]
+        case ast.AnnAssign(target=ast.Name() as name, value=ast.expr() as value):
+            return [(name, value)]
+        case ast.NamedExpr(target=name, value=value):
+            return [(name, value)]
+    return []
+
+
+def zip_targets(target: ast.expr, value: ast.expr) -> list[tuple[ast.Name, ast.expr]]:
     """Names with what is assigned to them; `a, b = f()` assigns the call to both."""
     if isinstance(target, ast.Name):
-        return [(target.id, value)]
+        return [(target, value)]
     if isinstance(target, ast.Tuple | ast.List):
         values = value.elts if isinstance(value, ast.Tuple | ast.List) else [value] * len(target.elts)
         return [pair for t, v in zip(target.elts, values, strict=False) for pair in zip_targets(t, v)]
     return []
+
+
+def changed_name(node: ast.AST) -> ast.Name | None:
+    """The name that a node binds or changes: `for x in`, `x += 1`, `x[i] = 1`, `x.append(1)`."""
+    match node:
+        case ast.Name(ctx=ast.Store()):
+            return node
+        case ast.Subscript(value=inner, ctx=ast.Store()):
+            while isinstance(inner, ast.Subscript):
+                inner = inner.value
+            return inner if isinstance(inner, ast.Name) else None
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() as name))):
+            return name
+    return None
 
 
 def typed_values(cell: Cell, call: ast.Call, definitions: Definitions) -> Iterator[Fault]:
@@ -164,15 +207,17 @@ def is_typed(node: ast.expr, definitions: Definitions, seen: frozenset[str]) -> 
     match node:
         case ast.Constant():
             return True
-        case ast.JoinedStr():
-            return not any(isinstance(part, ast.FormattedValue) for part in node.values)
+        case ast.JoinedStr(values=parts):
+            return all(typed(part.value) for part in parts if isinstance(part, ast.FormattedValue))
+        case ast.NamedExpr(value=value):
+            return typed(value)
         case ast.Name(id=name):
             if name in seen or name not in definitions:
                 return False
             return all(is_typed(value, definitions, seen | {name}) for value in definitions[name])
         case ast.List() | ast.Tuple() | ast.Set():
             # A row may begin with its label; a row that is all typed is no result.
-            return bool(node.elts) and (all(map(typed, node.elts)) or any(map(typed_number, node.elts)))
+            return bool(node.elts) and (all(map(typed, node.elts)) or any(map(no_label, filter(typed, node.elts))))
         case ast.Dict(values=values):
             return typed(*values)
         case ast.BinOp(left=left, right=right):
@@ -180,24 +225,28 @@ def is_typed(node: ast.expr, definitions: Definitions, seen: frozenset[str]) -> 
         case ast.UnaryOp(operand=operand):
             return typed(operand)
         case ast.IfExp(body=body, orelse=orelse):
-            return typed(body) or typed(orelse)
+            # Which of two words it is may be what the code decides.
+            return any(map(no_label, filter(typed, (body, orelse))))
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args) if args and name in CONVERSIONS:
             return all(map(typed, args))
     return False
 
 
-def typed_number(node: ast.expr) -> bool:
-    """Whether a number is written here, be it with a sign."""
+def no_label(node: ast.expr) -> bool:
+    """Whether a typed part is a number, be it with a sign, or a row: no word that names a result."""
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, ast.Constant) and isinstance(inner.value, int | float) and inner.value is not None
+    match inner:
+        case ast.Constant(value=int() | float()) | ast.List() | ast.Tuple() | ast.Set() | ast.Dict():
+            return True
+    return False
 
 
 def copied_values(cells: list[Cell], record_ids: set[str], ledger: Ledger) -> Iterator[Fault]:
     """Refuse a literal of three or more digits that is also a number of a record verified on the page."""
-    recorded = {number: record_id for record_id in record_ids for number in telling_numbers(ledger, record_id)}
+    recorded = {number: record_id for record_id in sorted(record_ids) for number in telling_numbers(ledger, record_id)}
     for cell in cells:
         for node in ast.walk(cell.tree):
-            if isinstance(node, ast.Constant) and (number := as_decimal(node.value)) in recorded:
+            if isinstance(node, ast.Constant) and (number := magnitude(node.value)) in recorded:
                 yield Fault(
                     cell.line(node),
                     f"{node.value!r} is a value of record {recorded[number]!r}: compute it instead of typing it",
@@ -212,15 +261,12 @@ def telling_numbers(ledger: Ledger, record_id: str) -> set[Decimal]:
         cells = [cell for row in record.rows for cell in row]
     elif isinstance(record, Value):
         cells = [record.value, record.mistaken]
-    numbers = {as_decimal(cell) for cell in cells} - {None}
+    numbers = {magnitude(cell) for cell in cells} - {None}
     return {number for number in numbers if len(number.normalize().as_tuple().digits) >= 3}
 
 
-def as_decimal(value: Any) -> Decimal | None:
-    """A number of code or ledger as a Decimal; None for anything else."""
+def magnitude(value: Any) -> Decimal | None:
+    """A number of code or ledger without its sign, which code has outside the literal; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    try:
-        return Decimal(str(value))
-    except InvalidOperation:
-        return None
+    return abs(Decimal(str(value)))

@@ -2,15 +2,17 @@
 
 import difflib
 import json
+import os
 from collections.abc import Iterator
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 import tomlkit
 
 from bookkit.compare import round_down
 from bookkit.ledger import Ledger
-from bookkit.record import Claim, Table
+from bookkit.record import Claim, Table, Value
 
 
 def propose(report: dict, ledger: Ledger) -> Iterator[str]:
@@ -28,41 +30,48 @@ def propose(report: dict, ledger: Ledger) -> Iterator[str]:
             if not change(document[values.id], values.record, difference):
                 yield f"# {record['id']}: {difference['where']}: {difference['computed']} has to be judged by hand\n"
     for file, document in texts.items():
+        name = os.path.relpath(file)  # `patch -p0` refuses an absolute path
         yield from difflib.unified_diff(
             file.read_text(encoding="utf-8").splitlines(keepends=True),
             tomlkit.dumps(document).splitlines(keepends=True),
-            str(file),
-            f"{file} (proposed)",
+            name,
+            name,
         )
 
 
 def change(table: tomlkit.items.Table, record, difference: dict) -> bool:
     """Write the computed number into its cell; False if it is no number that the record could hold."""
-    try:
-        computed = Decimal(difference["computed"].split(" (")[0])
-    except InvalidOperation:
+    if difference["cell"] is None:
         return False
-    if difference["cell"] is None or not computed.is_finite():
+    row, column = difference["cell"]
+    recorded = recorded_in(record, row, column)
+    digits, _, type_name = difference["computed"].partition(" (")
+    if type_name != ("int)" if type(recorded) is int else ""):  # where only the value differs, a float has no type name
+        return False
+    try:
+        computed = Decimal(digits)
+        if isinstance(recorded, Decimal) and not isinstance(record, Claim):
+            computed = computed.quantize(recorded, rounding=ROUND_HALF_EVEN)
+    except InvalidOperation:
         return False
     if isinstance(record, Claim):
         if computed <= 0:
             return False
         table["margin"] = number(round_down(computed))
-        return True
-    row, column = difference["cell"]
-    decimals = record.decimals if is_decimal(record, row, column) else 0
-    rounded = computed.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_EVEN)
-    if isinstance(record, Table):
-        table["rows"][row][column] = number(rounded)
+    elif isinstance(record, Table):
+        table["rows"][row][column] = number(computed)
     else:
-        table["mistaken" if column else "value"] = number(rounded)
+        table["mistaken" if column else "value"] = number(computed)
     return True
 
 
-def is_decimal(record, row: int, column: int) -> bool:
-    if isinstance(record, Table):
-        return isinstance(record.rows[row][column], Decimal)
-    return isinstance(record.mistaken if column else record.value, Decimal)
+def recorded_in(record: Table | Value | Claim, row: int, column: int) -> Any:
+    match record:
+        case Table():
+            return record.rows[row][column]
+        case Value():
+            return record.mistaken if column else record.value
+    return record.margin
 
 
 def number(value: Decimal) -> tomlkit.items.Item:

@@ -22,7 +22,7 @@ Kind = Literal[
 ]
 COMPARED = ("computed", "mistaken")
 
-MOST_DECIMALS = 5  # of a compared number: the slack of 1e-6 would hide a change of the sixth
+MOST_DECIMALS = 6  # of a compared number: a change of the seventh would hide in the slack of `compare`
 
 NUMBER = re.compile(
     r"(?<![\w.])(?<![^\W\d_]-)"  # neither inside a word nor joined to one by a hyphen
@@ -89,7 +89,13 @@ class Record(BaseModel):
     again: str | None = None  # the numbers nothing computes, typed a second time
 
     @model_validator(mode="after")
-    def check_verdict(self):
+    def check(self):
+        self.check_verdict()
+        self.check_values()
+        self.check_again()
+        return self
+
+    def check_verdict(self) -> None:
         if self.verdict == "cited" and not self.cites:
             raise ValueError("verdict 'cited' needs `cites`, a list of keys of references.bib")
         if self.verdict in ("reproduces", "erratum", "qualified") and not self.source:
@@ -100,17 +106,17 @@ class Record(BaseModel):
             raise ValueError(f"verdict {self.verdict!r} needs `says` (what the source says) and `why` (the reason)")
         if not self.disputed and (self.says or self.why):
             raise ValueError(f"`says` and `why` are for errata and qualified values, not for {self.verdict!r}")
-        return self
 
-    @model_validator(mode="after")
-    def check_again(self):
+    def check_values(self) -> None:
+        """What only this kind of record must fulfil, before `again` can be compared with its values."""
+
+    def check_again(self) -> None:
         once, twice = self.uncomputed_numbers(), numbers_in(self.again or "")
         if once != twice:
             only = [str(number) for number in (once - twice) + (twice - once)]
             raise ValueError(
                 f"`again` must repeat the numbers that nothing computes; it and the record differ in {', '.join(only)}"
             )
-        return self
 
     @property
     def disputed(self) -> bool:
@@ -135,8 +141,7 @@ class Table(Record):
     corner: Words | None = None  # what stands above the row labels of a matrix
     decimals: int | None = None
 
-    @model_validator(mode="after")
-    def check_rows(self):
+    def check_values(self) -> None:
         if bool(self.columns) == bool(self.matrix):
             raise ValueError("a table has either `columns` or `matrix`")
         if (self.matrix is None) != (self.corner is None):
@@ -164,7 +169,6 @@ class Table(Record):
             raise ValueError("a cited table has no column that is computed")
         if self.verdict != "cited" and not self.compared_columns:
             raise ValueError("no column is computed: then the verdict is 'cited'")
-        return self
 
     @property
     def kinds(self) -> list[Kind]:
@@ -193,12 +197,10 @@ class Value(Record):
     mistaken: Cell | None = None
     decimals: int | None = None
 
-    @model_validator(mode="after")
-    def check_value(self):
+    def check_values(self) -> None:
         check_decimals(self.decimals, [self.value, self.mistaken], self.verdict != "cited")
         if self.mistaken is not None and not self.disputed:
             raise ValueError("`mistaken` is for errata and qualified values")
-        return self
 
     def uncomputed_numbers(self) -> Counter[Decimal]:
         return numbers_of(self.value) if self.verdict == "cited" else Counter()
@@ -211,11 +213,9 @@ class Claim(Record):
     than: Words
     margin: Annotated[Any, AfterValidator(check_margin)]
 
-    @model_validator(mode="after")
-    def check_claim(self):
+    def check_values(self) -> None:
         if self.verdict == "cited":
             raise ValueError("a claim is measured by a chapter, so it cannot be 'cited'")
-        return self
 
 
 class Statement(Record):
@@ -223,19 +223,21 @@ class Statement(Record):
 
     shown_by: list[str] = []
 
-    @model_validator(mode="after")
-    def check_statement(self):
+    def check_values(self) -> None:
         if not self.disputed:
             raise ValueError("a record without `rows`, `value`, `margin` or `same_as` states an erratum or qualifies")
         if not self.shown_by and not self.cites:
             raise ValueError("a statement needs evidence: `shown_by` (record ids) or `cites`")
-        return self
 
 
 class Alias(Record):
     """The same values as another record, verified again where it stands."""
 
     same_as: str
+
+    def check_values(self) -> None:
+        if self.verdict == "cited":
+            raise ValueError("an alias is verified where it stands, so it cannot be 'cited'")
 
 
 KINDS_BY_KEY = {"rows": Table, "value": Value, "margin": Claim, "same_as": Alias}

@@ -43,12 +43,23 @@ def report_from(published: dict, document: str, line: int) -> Report:
     return Report(published["id"], document, line, comparison)
 
 
+class RecordRole(XRefRole):
+    """``{record:ref}`text <id>` ``: a link to where a record is shown."""
+
+    def process_link(self, env, refnode, has_explicit_title, title, target):
+        try:
+            load_ledger(Path(env.config.bookkit_ledger))[target]
+        except LookupError as error:
+            log.warning("record:ref: %s", error, location=refnode, type="bookkit", subtype="ref")
+        return title, target
+
+
 class Reports(Domain):
     """Reports, statements shown, and records that a chapter means to verify, by document."""
 
     name = "record"
     label = "ledger records"
-    roles = {"ref": XRefRole(innernodeclass=nodes.inline, warn_dangling=False)}
+    roles = {"ref": RecordRole(innernodeclass=nodes.inline, warn_dangling=False)}
     initial_data = {"reports": {}, "expected": {}, "stated": {}}
     data_version = 1
 
@@ -135,19 +146,19 @@ def look_up(ledger: Ledger, target: str) -> str:
     Raises:
         LookupError: if the record, row or column does not exist, or the cell is missing or needless.
     """
-    record_id, _, cell = target.partition("[")
+    record_id, bracket, cell = target.partition("[")
     record = ledger.values_of(record_id.strip()).record
-    names = [name.strip() for name in cell.removesuffix("]").split(",")] if cell else []
+    row, comma, column = (part.strip() for part in cell.removesuffix("]").rpartition(","))  # a label may hold commas
     match record:
-        case Table() if len(names) == 2:
-            return printed(table_cell(record, *names))
+        case Table() if comma:
+            return printed(table_cell(record, row, column))
         case Table():
             raise LookupError(f"{target!r}: name the cell, as in {record_id}[row, column]")
-        case Value() if names == ["mistaken"] and record.mistaken is not None:
+        case Value() if (row, column) == ("", "mistaken") and record.mistaken is not None:
             return printed(record.mistaken)
-        case Value() if not names:
+        case Value() if not bracket:
             return printed(record.value)
-        case Claim() if not names:
+        case Claim() if not bracket:
             return printed(record.margin)
         case Statement():
             raise LookupError(f"{target!r} is a statement: it has no value")

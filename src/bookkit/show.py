@@ -74,7 +74,8 @@ def mark_of(record: Record, values: Record, comparison: Comparison) -> str:
     if comparison.differences:
         count = len(comparison.differences)
         what = "1 difference" if count == 1 else f"{count} differences"
-        return f"DRIFT: {what} between the values computed here and {against}."
+        outside = "".join(f" {difference}." for difference in comparison.differences if difference.cell is None)
+        return f"DRIFT: {what} between the values computed here and {against}.{outside}"
     if comparison.compared == 1:
         what = "Computed here; it agrees"
     else:
@@ -102,7 +103,8 @@ def as_text(record: Record, values: Record, comparison: Comparison) -> str:
         ).rstrip()
         for line in lines
     ]
-    return "\n".join([record.title, *aligned, mark, *map(str, comparison.differences)])
+    in_cells = [str(difference) for difference in comparison.differences if difference.cell]
+    return "\n".join([record.title, *aligned, mark, *in_cells])
 
 
 def as_html(record: Record, values: Record, comparison: Comparison) -> str:

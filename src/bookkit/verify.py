@@ -36,7 +36,7 @@ class Verified:
 def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
     """Compare a computed value with the record of this id, and show the checked record.
 
-    Decimal numbers must lie within half a unit of the last printed digit (plus 1e-6);
+    Decimal numbers must lie within half a unit of the last printed digit (plus 2e-7);
     counts, texts and shapes must be equal, and of the same type.
 
     Args:

@@ -56,17 +56,12 @@ def read_cells(text: str) -> list[Cell]:
             index,
             cell.source,
             first_line_of(cell.source.splitlines(), lines, start),
-            as_tags(cell.metadata.get("tags")),
+            tuple(cell.metadata.get("tags", [])),
             dict(cell.metadata.get("mystnb") or {}),
         )
         for index, (cell, start) in enumerate(zip(notebook.cells, notebook.metadata["source_map"], strict=True))
         if cell.cell_type == "code"
     ]
-
-
-def as_tags(written: list[str] | str | None) -> tuple[str, ...]:
-    """The tags as written after `:tags:`; MyST-NB also obeys those without brackets."""
-    return tuple(written.replace(",", " ").split() if isinstance(written, str) else written or ())
 
 
 def first_line_of(source: list[str], lines: list[str], start: int) -> int:

@@ -25,13 +25,12 @@ IPYTHON_CONFIG = {
     "HistoryManager": {"enabled": False},  # parallel kernels would share one database
     "InlineBackend": {
         "figure_formats": ["svg", "pdf"],  # HTML takes the first, LaTeX the second
-        "rc": {
-            "svg.hashsalt": "book",
-            "svg.fonttype": "path",
-        },  # two builds give equal files
         "print_figure_kwargs": {"bbox_inches": None},  # figures keep the size and margins they were given
     },
 }
+
+# Two builds give equal figures, and a reader's own matplotlibrc changes none of them.
+MATPLOTLIBRC = "svg.hashsalt: book\nsvg.fonttype: path\n"
 
 
 def prepare(app: Sphinx) -> None:
@@ -43,6 +42,9 @@ def prepare(app: Sphinx) -> None:
     profile.mkdir(parents=True, exist_ok=True)
     (profile / "ipython_config.json").write_text(json.dumps(IPYTHON_CONFIG))
     os.environ["IPYTHONDIR"] = str(profile.parent)
+    style = Path(app.doctreedir) / "matplotlibrc"
+    style.write_text(MATPLOTLIBRC)
+    os.environ["MATPLOTLIBRC"] = str(style)
     direct.single_nb_execution = execute_or_report_death
 
 

@@ -5,10 +5,15 @@ import tomllib
 from decimal import Decimal
 
 import pytest
+from hypothesis import settings
 
 from bookkit.ledger import LEDGER_VARIABLE, load_ledger
 from bookkit.record import record_class
 from bookkit.verify import BUILD_VARIABLE
+
+# The same examples on every machine, however slow it is.
+settings.register_profile("bookkit", max_examples=200, deadline=None, derandomize=True)
+settings.load_profile("bookkit")
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 
 html: $(INSTALLED)
 	$(SPHINX) -b html book $(BUILD)/html
-	@echo "Open $(BUILD)/html/index.html"
+	@echo "Open $(BUILD)/html/$(or $(CHAPTER),index).html"
+	@$(if $(CHAPTER),echo "Only $(CHAPTER) was executed: whether every record is verified was not checked.")
 
 pdf: $(INSTALLED)
 	@command -v latexmk >/dev/null && command -v xelatex >/dev/null || { \

@@ -55,11 +55,41 @@ def milestone_1(
     assert smallest > 0, (
         f"a weight above the diagonal is {smallest}: is there still a causal mask?"
     )
+    check_tokens_are_kept_apart(attn, x, output)
     return [
         ("output shape", str(tuple(x.shape)), str(tuple(output.shape))),
         ("attention row sums", "all 1.0", "all 1.0"),
         ("smallest weight above the diagonal", "> 0", smallest),
     ]
+
+
+@torch.no_grad()
+def check_tokens_are_kept_apart(attn: nn.Module, x: Tensor, output: Tensor) -> None:
+    """Exchanging tokens exchanges their outputs; replacing one changes the others'.
+
+    Args:
+        attn: an attention, as for milestone_1.
+        x: its input, of shape (B, T, D), T at least 2.
+        output: what it gave for x.
+
+    Raises:
+        AssertionError: if tokens are mixed with features, or do not see each other.
+
+    >>> from bertbook.tiny import TinySelfAttn
+    >>> attn, x = TinySelfAttn(), torch.randn(1, 5, 32)
+    >>> check_tokens_are_kept_apart(attn, x, attn(x)[0])
+    """
+    exchanged, _ = attn(x.flip(1))
+    assert torch.allclose(exchanged.flip(1), output, atol=1e-5), (
+        "tokens in another order should give the same outputs in that order: "
+        "is a view mixing tokens with features?"
+    )
+    replaced = x.clone()
+    replaced[:, -1] += 1
+    others, _ = attn(replaced)
+    assert not torch.allclose(others[:, 0], output[:, 0]), (
+        "another last token should change the first output: are the values used?"
+    )
 
 
 def milestone_2(model_class: Callable[[], nn.Module]) -> list[tuple]:
@@ -99,6 +129,11 @@ def milestone_2(model_class: Callable[[], nn.Module]) -> list[tuple]:
     assert positions == [0], (
         "the head should read x[:, 0, :] and nothing else; "
         f"it reads positions {positions}"
+    )
+    first_kept = torch.cat([input_ids[:, :1], input_ids[:, 1:].flip(1)], dim=1)
+    assert not torch.allclose(model(first_kept), logits), (
+        "tokens in another order should give other logits: "
+        "do the layers run, and are the position embeddings added?"
     )
     return [
         ("total params", count_parameters(model)),

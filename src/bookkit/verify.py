@@ -22,6 +22,7 @@ class Verified:
 
     def __init__(self, entry: Entry, values: Entry, comparison: Comparison):
         self.entry, self.values, self.comparison = entry, values, comparison
+        self.published = False
 
     def __repr__(self) -> str:
         return as_text(self.entry.record, self.values.record, self.comparison)
@@ -30,7 +31,9 @@ class Verified:
         return as_html(self.entry.record, self.values.record, self.comparison)
 
     def _ipython_display_(self) -> None:
-        """Nothing: verify() has published it already, when it was called."""
+        """Nothing more where verify() has published it already; in IPython's terminal, the text."""
+        if not self.published:
+            print(self)
 
 
 def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
@@ -81,6 +84,7 @@ def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
     verified = Verified(entry, values, comparison)
     if has_kernel():
         publish(verified)
+        verified.published = True
         if os.environ.get(BUILD_VARIABLE):
             return verified  # the build reports the drift of all chapters together
     if comparison.differences:

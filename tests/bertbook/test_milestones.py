@@ -81,9 +81,34 @@ class GivesNaN(TinySelfAttn):
         return output, weights * float("nan")
 
 
+class ViewMixesTokens(TinySelfAttn):
+    """Views straight to (B, H, T, D/H): the right shape, with tokens and features mixed."""
+
+    def split_heads(self, x):
+        B, T, _ = x.shape
+        return x.reshape(B, self.num_heads, T, self.head_dim)
+
+
+class MergeMixesTokens(TinySelfAttn):
+    """Merges the heads without transposing them back."""
+
+    def forward(self, x):
+        query, key, value = (self.split_heads(part) for part in self.qkv(x).chunk(3, dim=-1))
+        heads, weights = attention(query, key, value)
+        return self.out(heads.reshape(x.shape)), weights
+
+
+class ForgetsTheValues(TinySelfAttn):
+    def forward(self, x):
+        return x, super().forward(x)[1]
+
+
 @pytest.mark.parametrize(
     ("attention_class", "message"),
     [
+        (ViewMixesTokens, "is a view mixing tokens with features?"),
+        (MergeMixesTokens, "is a view mixing tokens with features?"),
+        (ForgetsTheValues, "another last token should change the first output: are the values used?"),
         (Causal, "a weight above the diagonal is 0.0: is there still a causal mask?"),
         (HeadsNotMerged, "the output should have shape (2, 6, 32), got (2, 4, 6, 8)"),
         (OneHead, "the weights should have shape (2, 4, 6, 6), got (2, 1, 6, 6)"),
@@ -137,9 +162,23 @@ class ThreeClasses(TinyBertForClassification):
         super().__init__(num_classes=3)
 
 
+class NoPositions(TinyBertForClassification):
+    def __init__(self):
+        super().__init__()
+        self.pos_emb.weight.data.zero_()
+
+
+class NoLayers(TinyBertForClassification):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Identity() for _ in range(2))
+
+
 @pytest.mark.parametrize(
     ("model_class", "message"),
     [
+        (NoPositions, "do the layers run, and are the position embeddings added?"),
+        (NoLayers, "do the layers run, and are the position embeddings added?"),
         (EveryPosition, "three sequences and two classes: logits of shape (3, 2), got (3, 10, 2)"),
         (ThreeClasses, "three sequences and two classes: logits of shape (3, 2), got (3, 3)"),
         (MeanOfLogits, "the head should read x[:, 0, :], of shape (3, 32); it was given (3, 10, 32)"),

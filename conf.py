@@ -37,9 +37,11 @@ nb_output_stderr = "warn"
 if bookkit_chapter:
     from pathlib import Path
 
+    from sphinx.errors import ConfigError
+
     chapters = sorted(path.stem for path in Path("book").glob("*.md"))
     if bookkit_chapter not in chapters:  # else a typo would pass, with nothing checked
-        raise SystemExit(f"there is no chapter {bookkit_chapter!r}; there are: {', '.join(chapters)}")
+        raise ConfigError(f"there is no chapter {bookkit_chapter!r}; there are: {', '.join(chapters)}")
     nb_execution_excludepatterns = [f"{name}.md" for name in chapters if name != bookkit_chapter]
     suppress_warnings = ["ref.numref", "ref.ref"]
 

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "propose":
             print(propose_from(options.report, ledger), end="")
             return 0
-    except (LedgerError, FileNotFoundError) as error:
+    except (LedgerError, LookupError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1
     faults = [(path, fault) for path in options.chapters for fault in lint_chapter(path.read_text("utf-8"), ledger)]

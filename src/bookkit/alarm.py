@@ -38,7 +38,9 @@ class Watcher(standard_logging.Handler):
 
     def emit(self, record: standard_logging.LogRecord) -> None:
         if getattr(record, "type", None) == "bookkit":
-            self.problems.append(record.getMessage())
+            message = record.getMessage()
+            if message not in self.problems:  # a warning that Sphinx held back comes twice
+                self.problems.append(message)
             if getattr(record, "subtype", None) == CHECKED_EVERY_BUILD:
                 return
         self.documents.add(document_of(getattr(record, "location", None), self.app.env) or ALL)
@@ -63,6 +65,16 @@ def memory(app: Sphinx) -> Path:
     return Path(app.doctreedir) / "unfinished.json"
 
 
+def read_memory(file: Path) -> list[str]:
+    """The list that the last build left; all, if it was cut off while it wrote."""
+    try:
+        return json.loads(file.read_text())
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        return [ALL]
+
+
 def start(app: Sphinx) -> None:
     """Load the ledger, start to watch, and count as interrupted until the end is reached."""
     app.bookkit_started = time.time()
@@ -77,10 +89,9 @@ def start(app: Sphinx) -> None:
         ) from error
     app.bookkit_watcher = Watcher(app)
     standard_logging.getLogger(logging.NAMESPACE).addHandler(app.bookkit_watcher)
-    remembered = memory(app)
-    app.bookkit_remembered = json.loads(remembered.read_text()) if remembered.exists() else []
-    remembered.parent.mkdir(parents=True, exist_ok=True)
-    remembered.write_text(json.dumps([ALL]))
+    app.bookkit_remembered = read_memory(memory(app))
+    memory(app).parent.mkdir(parents=True, exist_ok=True)
+    memory(app).write_text(json.dumps([ALL]))
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, added: set, changed: set, removed: set) -> Iterable[str]:

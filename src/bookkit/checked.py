@@ -59,7 +59,7 @@ def checked_table(env: BuildEnvironment, all_reports: list, docname: str) -> nod
         source = slide_link(slide, docname) if (slide := entry.record.confirmed_slide) else nodes.Text("the ledger")
         rows.append(
             row_of(
-                link(report.id, nodes.inline(report.id, entry.record.title), docname),
+                link(report.id, nodes.inline(report.id, entry.record.plain_title), docname),
                 nodes.Text(env.titles[report.document].astext()),
                 source,
                 nodes.Text(entry.record.verdict if report.ok else "DRIFT"),

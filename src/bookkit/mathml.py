@@ -23,7 +23,7 @@ def to_mathml(tex: str, *, block: bool) -> str:
     r"""MathML for a formula.
 
     Raises:
-        docutils.utils.math.MathError: if the TeX has a command that docutils does not know.
+        docutils.utils.math.MathError: if docutils cannot read the TeX.
 
     >>> to_mathml(r"d_k", block=False)
     '<math xmlns="http://www.w3.org/1998/Math/MathML">\n  <msub>\n    <mi>d</mi>\n    <mi>k</mi>\n  </msub>\n</math>'
@@ -31,8 +31,12 @@ def to_mathml(tex: str, *, block: bool) -> str:
     tex = tex.strip()
     if environment := ENVIRONMENT.match(tex):
         tex = environment[3].strip()
+    try:
+        mathml = tex2mathml(tex, as_block=block)
+    except (AttributeError, IndexError) as error:
+        raise MathError("braces, environments or alignments do not match") from error
     # Named entities (&ApplyFunction;) exist in HTML but not in XML, which EPUB needs.
-    return NAMED_ENTITY.sub(lambda match: html.unescape(match[0]), tex2mathml(tex, as_block=block))
+    return NAMED_ENTITY.sub(lambda match: html.unescape(match[0]), mathml)
 
 
 def translate(node: nodes.Element, *, block: bool) -> str:

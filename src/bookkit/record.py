@@ -119,6 +119,11 @@ class Record(BaseModel):
             )
 
     @property
+    def plain_title(self) -> str:
+        """The title without markup, for a link's text."""
+        return re.sub(r"\{[\w:-]+\}|[`*$]", "", self.title)
+
+    @property
     def disputed(self) -> bool:
         """Whether the reader must be told that the source is wrong or incomplete."""
         return self.verdict in ("erratum", "qualified")

@@ -78,6 +78,7 @@ class Parser:
     def target(self, node: nodes.Element, name: str) -> None:
         """Make the node a target of that name, so that `numref` and links find it."""
         node["names"].append(nodes.fully_normalize_name(name))
+        node.source, node.line = self.mdit.document["source"], self.line
         self.mdit.document.note_explicit_target(node, node)
 
 
@@ -164,4 +165,5 @@ def build_row(parser: Parser, cells: list[str], alignments: list[str]) -> nodes.
             nodes.entry("", nodes.paragraph("", cell), classes=[classes[alignment]])
             for cell, alignment in zip(cells, alignments, strict=True)
         ),
+        support_smartquotes=False,  # a value is shown as it is
     )

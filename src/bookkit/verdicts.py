@@ -82,7 +82,7 @@ class ErrataDirective(LedgerDirective):
     def item(entry: Entry) -> list[str]:
         record = entry.record
         return [
-            f"* {{record:slide}}`{record.source}`: {{record:ref}}`{record.title} <{entry.id}>`",
+            f"* {{record:slide}}`{record.source}`: {{record:ref}}`{record.plain_title} <{entry.id}>`",
             "",
             f"  *The source:* {record.says}",
             "",

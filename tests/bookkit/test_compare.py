@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from bookkit.compare import SLACK, compare
+from bookkit.compare import SLACK, Comparison, compare
 from bookkit.record import MOST_DECIMALS
 
 MATRIX = """
@@ -155,7 +155,7 @@ def test_another_type_is_drift_even_if_the_value_is_equal(value_of, written, com
     ],
 )
 def test_scalars_of_every_library(value_of, written, computed):
-    assert drift(value_of(written), computed) == []
+    assert compare(value_of(written), computed) == Comparison(1, [])
 
 
 # -- Tables -----------------------------------------------------------------------------
@@ -279,8 +279,9 @@ def test_the_mistake_is_recomputed_too(record_of):
     ],
 )
 def test_another_mistake_is_drift(record_of, mistaken, words):
-    (difference,) = drift(record_of(ERRATUM), 0.5, mistaken)
-    assert difference.startswith(words)
+    (difference,) = compare(record_of(ERRATUM), 0.5, mistaken).differences
+    assert str(difference).startswith(words)
+    assert difference.cell == (0, 1)
 
 
 def test_both_values_are_compared_with_their_own(record_of):
@@ -329,9 +330,12 @@ CLAIMS = {
 
 @pytest.mark.parametrize(("sides", "words"), CLAIMS.values(), ids=CLAIMS)
 def test_a_claim_holds_by_exactly_its_margin(record_of, sides, words):
-    differences = drift(record_of(CLAIM), sides)
-    assert len(differences) == (words is not None)
-    assert all(words in difference for difference in differences)
+    comparison = compare(record_of(CLAIM), sides)
+    assert len(comparison.differences) == (words is not None)
+    assert all(words in str(difference) for difference in comparison.differences)
+    measured = words is None or words.startswith(MARGIN)
+    assert comparison.compared == bool(comparison.measured) == measured
+    assert all(difference.cell == ((0, 0) if measured else None) for difference in comparison.differences)
 
 
 def test_a_claim_keeps_what_was_measured(record_of):

@@ -86,6 +86,11 @@ def test_an_unknown_id_suggests_those_that_are_near(ledger_of, wrong, hint):
 FAULTS = {
     "typo in a key": (SHARES.replace("title", "tittle"), 4, "[shares] unknown key `tittle`: is it a typo?"),
     "missing key": (SHARES.replace('title = "Two shares"\n', ""), 3, "[shares] the key `title` is missing"),
+    "missing key before another record": (
+        SHARES.replace('title = "Two shares"\n', "") + AGAIN,
+        3,
+        "[shares] the key `title` is missing",
+    ),
     "unknown verdict": (SHARES.replace("measured", "right"), 5, "[shares] `verdict`: Input should be 'reproduces'"),
     "unknown kind": (SHARES.replace("label", "words"), 6, "[shares] `columns.name`: Input should be 'label'"),
     "bool for an int": (SHARES.replace("= 2", "= true"), 7, "[shares] `decimals`: Input should be a valid integer"),
@@ -154,8 +159,9 @@ def test_a_link_to_a_faulty_record_is_no_fault_of_its_own(ledger_of):
 
 
 def test_a_syntax_error_hides_no_fault_of_another_file(ledger_of):
-    with pytest.raises(LedgerError, match=r"one\.toml:12: Invalid value.*\n.*two\.toml:4: .*`verdict`"):
-        ledger_of(SHARES + "why = \n", STATED.replace("qualified", "true"))
+    with pytest.raises(LedgerError, match=r"one\.toml:12: Invalid value.*\n.*two\.toml:4: .*`verdict`") as caught:
+        ledger_of(SHARES + "why = \n", STATED.replace("qualified", "true") + AGAIN)
+    assert "points at" not in str(caught.value)  # nobody knows which ids the first file has
 
 
 def test_a_file_that_is_not_utf8_is_named_with_its_line(ledger_of, tmp_path):

@@ -1,5 +1,6 @@
 """What the schema lets a record say, and with which words it refuses the rest."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -123,7 +124,7 @@ FAULTS = {
     "no columns": (TABLE, 'columns = { name = "label", share = "computed" }', "columns = {}", "either `columns` or"),
     "matrix without corner": (MATRIX, 'corner = "query and key"', "", "`matrix` and `corner` go together"),
     "unknown kind of column": (TABLE, '"computed"', '"measured"', "'label', 'computed', 'mistaken' or 'cited'"),
-    "nothing computed": (CITED_COLUMN, '"computed"', '"label"', "stands in a label column"),
+    "nothing computed": (CITED_COLUMN, '"computed"', '"cited"', "no column is computed: then the verdict is 'cited'"),
     "mistaken, not disputed": (TABLE, '"computed"', '"mistaken"', "`mistaken` only in errata and qualified tables"),
     "cited column without cites": (CITED_COLUMN, 'cites = ["devlin2019bert"]', "", "a cited column needs `cites`"),
     "again differs in a number": (CITED_COLUMN, "16,", "12,", "`again` must repeat .* differ in 16, 12"),
@@ -133,6 +134,7 @@ FAULTS = {
     "cited without cites": (CITED, 'cites = ["devlin2019bert"]', "", "verdict 'cited' needs `cites`, a list of keys"),
     "cited, but computed": (CITED_COLUMN, '"measured"', '"cited"', "a cited table has no column that is computed"),
     "no source": (MATRIX, 'source = "slide-15"', "", "verdict 'reproduces' needs `source`, such as \"slide-15\""),
+    "qualified without source": (STATEMENT, 'source = "slide-60"', "", "verdict 'qualified' needs `source`"),
     "erratum without source": (VALUE, 'source = "slide-17"', "", "verdict 'erratum' needs `source`"),
     "measured with a source": (TABLE, "rows", 'source = "slide-1"\nrows', "verdict 'measured' is for the book's own"),
     "no such slide": (MATRIX, "slide-15", "slide-61", "should match pattern"),
@@ -172,6 +174,17 @@ def test_a_mistyped_key_is_unknown(record_of, key):
         record_of(TABLE.replace(key, f"{key}x"))
 
 
+@pytest.mark.parametrize(
+    ("text", "number", "decimals"),
+    [(TABLE, "0.1", 1), (VALUE, "0.123456", MOST_DECIMALS), (CITED, "0.000000000001", 12)],
+)
+def test_a_number_has_as_many_decimals_as_can_be_checked(record_of, text, number, decimals):
+    """What is cited is compared with nothing, so it may have more."""
+    text = re.sub(r"\b(0\.\d+|256)\b", number, text)
+    text = re.sub(r"decimals = \d\n", "", text) + f"decimals = {decimals}"
+    assert record_of(text).decimals == decimals
+
+
 @pytest.mark.parametrize("margin", ["0.4", "0.002", "2", "20"])
 def test_a_margin_of_one_digit_is_printed_as_it_is_written(record_of, margin):
     assert printed(record_of(CLAIM.replace("0.4", margin)).margin) == margin
@@ -201,6 +214,7 @@ def test_numbers_are_found_however_many(numbers):
 
 @given(st.decimals(-10_000, 10_000, places=4) | st.integers())
 def test_a_number_is_printed_as_it_is_written(number):
+    assert "-" not in printed(number)
     written = printed(number).replace("\N{MINUS SIGN}", "-").replace(",", "")
     assert written == f"{number:f}" if isinstance(number, Decimal) else written == str(number)
 

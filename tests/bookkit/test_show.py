@@ -79,18 +79,22 @@ def test_a_matrix_as_text(shown):
 
 
 def test_drift_in_a_table_shows_both_values(shown):
-    text = shown(as_text, TABLE, [(-0.25, 28995, "a > b"), (10.75, 3, "same")])
-    assert "28,994 ≠ 28995 (int) (computed)" in text
-    assert "a < b ≠ 'a > b' (str) (computed)" in text
-    assert "DRIFT: 2 differences between the values computed here and slide 15." in text
-    assert "row 'left', column 'count': the record has 28994 (int), the chapter computed 28995 (int)" in text
+    lines = shown(as_text, TABLE, [(-0.25, 28995, "a > b"), (10.75, 3, "same")]).splitlines()
+    assert "28,994 ≠ 28995 (int) (computed)" in lines[2]
+    assert "a < b ≠ 'a > b' (str) (computed)" in lines[2]
+    assert lines[4:] == [
+        "DRIFT: 2 differences between the values computed here and slide 15.",
+        "row 'left', column 'count': the record has 28994 (int), the chapter computed 28995 (int)",
+        "row 'left', column 'how': the record has 'a < b' (str), the chapter computed 'a > b' (str)",
+    ]
 
 
 @pytest.mark.parametrize("show", [as_text, as_html])
 def test_another_shape_is_shown_too(shown, show):
     """No cell can hold this difference, so the line under the table does."""
     text = shown(show, TABLE, [0.5, 1.0])
-    line = "here and slide 15. shape (rows, columns): the record has (2, 3), the chapter computed (2,)."
+    line = "DRIFT: 1 difference between the values computed here and slide 15. "
+    line += "shape (rows, columns): the record has (2, 3), the chapter computed (2,)."
     assert text.count(line) == text.count("shape") == 1
 
 
@@ -144,6 +148,15 @@ def test_the_mark_says_what_was_compared_with_what(record_of, text, comparison, 
     assert mark_of(record, record, comparison).startswith(mark)
 
 
+@pytest.mark.parametrize(
+    ("decimals", "words"),
+    [(1, "one decimal"), (3, "three decimals"), (4, "four decimals"), (5, "five decimals"), (6, "six decimals")],
+)
+def test_decimals_are_spelled_out(shown, decimals, words):
+    text = VALUE.replace("0.50", f"{0.5:.{decimals}f}").replace("decimals = 2", f"decimals = {decimals}")
+    assert shown(as_text, text, 0.5).endswith(f"it agrees with the book's ledger, to {words}.")
+
+
 def test_an_alias_has_its_own_caption_and_source(record_of):
     values = record_of(TABLE)
     alias = record_of('title = "Again"\nverdict = "reproduces"\nsource = "slide-54"\nsame_as = "shares"')
@@ -184,5 +197,7 @@ def test_html_is_escaped(shown, text, title, computed):
 def test_numbers_and_labels_are_told_apart(record_of):
     grid = grid_of(record_of(TABLE), [])
     assert (grid.label_columns, grid.numeric) == (1, [False, True, True, False])
+    grid = grid_of(record_of(TABLE.replace('"label"', '"computed"')), [])
+    assert grid.label_columns == 0
     grid = grid_of(record_of(MATRIX), [])
     assert (grid.label_columns, grid.numeric) == (1, [False, True, True])

@@ -1,0 +1,88 @@
+"""The environment of the kernels, and what is said of one that dies."""
+
+import json
+import os
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from jupyter_cache.executors.utils import ExecutionResult
+from myst_nb.core.execute import direct
+from nbclient.exceptions import DeadKernelError
+
+from bookkit import kernels
+from bookkit.ledger import LEDGER_VARIABLE
+from bookkit.verify import BUILD_VARIABLE
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
+    """A build's preparations, undone after the test."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(direct, "single_nb_execution", None)
+    config = SimpleNamespace(bookkit_ledger="/book/ledger")
+    kernels.prepare(SimpleNamespace(config=config, doctreedir=tmp_path))
+    return tmp_path
+
+
+def test_kernels_run_on_one_thread_and_know_the_build(prepared):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        assert os.environ[name] == "1"
+    assert os.environ["JAX_PLATFORMS"] == "cpu"
+    assert os.environ[LEDGER_VARIABLE] == "/book/ledger"
+    assert os.environ[BUILD_VARIABLE]
+
+
+def test_kernels_have_a_configuration_of_their_own(prepared):
+    file = prepared / "ipython" / "profile_default" / "ipython_config.json"
+    assert os.environ["IPYTHONDIR"] == str(prepared / "ipython")
+    settings = json.loads(file.read_text())
+    assert settings["HistoryManager"] == {"enabled": False}
+    assert settings["InlineBackend"]["figure_formats"] == ["svg", "pdf"]
+
+
+def test_myst_nb_executes_through_us(prepared):
+    assert direct.single_nb_execution is kernels.execute_or_report_death
+
+
+def execute(monkeypatch, execution, *sources: str) -> ExecutionResult:
+    """A notebook of these cells, the last of which was not started."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("words")])
+    for count, source in enumerate(sources, start=1):
+        started = count if count < len(sources) else None
+        notebook.cells.append(nbformat.v4.new_code_cell(source, execution_count=started))
+    monkeypatch.setattr(kernels, "single_nb_execution", execution)
+    return kernels.execute_or_report_death(notebook, "/cwd", 30, False, meta_override=True)
+
+
+def die(*_, **__):
+    raise DeadKernelError("Kernel died")
+
+
+@pytest.mark.parametrize(
+    ("sources", "last"),
+    [(["import os", "\nimport os\nos._exit(1)", "1"], "import os"), (["os._exit(1)"], "the first cell")],
+)
+def test_a_dead_kernel_is_a_failed_chapter_with_a_readable_line(monkeypatch, sources, last):
+    result = execute(monkeypatch, die, *sources)
+    assert isinstance(result.err, DeadKernelError)
+    assert result.exc_string.startswith("The kernel died while it ran this chapter: out of memory, a crash")
+    assert result.exc_string.endswith(f"begins with: {last}")
+    assert "\n" not in result.exc_string
+
+
+def test_other_results_and_errors_pass_unchanged(monkeypatch):
+    given = {}
+
+    def run(notebook, cwd, timeout, allow_errors, **options):
+        given.update(cwd=cwd, timeout=timeout, allow_errors=allow_errors, **options)
+        return "result"
+
+    assert execute(monkeypatch, run, "1") == "result"
+    assert given == {"cwd": "/cwd", "timeout": 30, "allow_errors": False, "meta_override": True}
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        execute(monkeypatch, fail, "1")

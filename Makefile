@@ -15,6 +15,10 @@ export FORCE_SOURCE_DATE := 1
 
 # `make html CHAPTER=attention` executes one chapter, into a folder of its own.
 export CHAPTER ?=
+PAGES := $(basename $(notdir $(wildcard book/*.md)))
+ifneq ($(CHAPTER),$(filter $(CHAPTER),$(PAGES)))
+    $(error there is no chapter '$(CHAPTER)'; there are: $(PAGES))
+endif
 BUILD := _build$(if $(CHAPTER),/chapter)
 SPHINX := $(RUN) -m sphinx -n -W -j 4 -c . -d $(BUILD)/doctrees
 

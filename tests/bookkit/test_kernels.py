@@ -29,6 +29,8 @@ def test_kernels_run_on_one_thread_and_know_the_build(prepared):
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         assert os.environ[name] == "1"
     assert os.environ["JAX_PLATFORMS"] == "cpu"
+    assert os.environ["PYTHONHASHSEED"] == "0"
+    assert os.environ["JUPYTER_PREFER_ENV_PATH"] == "1"
     assert os.environ[LEDGER_VARIABLE] == "/book/ledger"
     assert os.environ[BUILD_VARIABLE]
 
@@ -39,6 +41,9 @@ def test_kernels_have_a_configuration_of_their_own(prepared):
     settings = json.loads(file.read_text())
     assert settings["HistoryManager"] == {"enabled": False}
     assert settings["InlineBackend"]["figure_formats"] == ["svg", "pdf"]
+    style = (prepared / "matplotlibrc").read_text()
+    assert os.environ["MATPLOTLIBRC"] == str(prepared / "matplotlibrc")
+    assert "svg.hashsalt: book\n" in style  # without it two builds give different figures
 
 
 def test_myst_nb_executes_through_us(prepared):

@@ -103,7 +103,7 @@ def test_every_activity_has_a_question_a_hint_and_an_explained_answer(pages, cha
         assert hint, title
         assert answer, title
         assert "?" in activity.get_text(), title
-        assert "commonest wrong answer" in answer.get_text(), title
+        assert "common wrong answer" in answer.get_text(), title
         assert not hint.has_attr("open"), title
         assert not answer.has_attr("open"), title
 

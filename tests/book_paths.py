@@ -3,4 +3,4 @@
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CHAPTERS = ["attention", "project"]
+CHAPTERS = sorted(page.stem for page in (ROOT / "book").glob("*.md") if "{code-cell}" in page.read_text("utf-8"))

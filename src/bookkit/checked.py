@@ -10,7 +10,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from bookkit.ledger import load_ledger
-from bookkit.reports import Reports, link, slide_link
+from bookkit.reports import Reports, link, source_link
 
 
 class CheckedPage(nodes.General, nodes.Element):
@@ -56,7 +56,8 @@ def checked_table(env: BuildEnvironment, all_reports: list, docname: str) -> nod
     rows = [row_of(*(nodes.Text(name) for name in header))]
     for report in all_reports:
         entry = ledger[report.id]
-        source = slide_link(slide, docname) if (slide := entry.record.confirmed_slide) else nodes.Text("the ledger")
+        confirmed = entry.record.confirmed_source
+        source = source_link(confirmed, docname) if confirmed else nodes.Text("the ledger")
         rows.append(
             row_of(
                 link(report.id, nodes.inline(report.id, entry.record.plain_title), docname),

@@ -52,7 +52,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
 
     app.add_domain(Reports)
     app.add_role("val", ValRole())
-    app.add_role_to_domain("record", "slide", verdicts.SlideRole())
+    app.add_role_to_domain("record", "source", verdicts.SourceRole())
     app.add_directive("listing", Listing)
     app.add_directive("verdict", verdicts.VerdictDirective)
     app.add_directive("errata", verdicts.ErrataDirective)

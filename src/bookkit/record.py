@@ -71,7 +71,8 @@ def check_margin(margin: Any) -> Decimal:
 
 Cell = Annotated[Any, AfterValidator(check_cell)]
 Words = Annotated[str, AfterValidator(check_words)]
-Slide = Annotated[str, Field(pattern=r"^slide-([1-9]|[1-5]\d|60)$")]
+# A slide of the lesson, or another source in words: "the fine-tuning text".
+Source = Annotated[str, Field(pattern=r"^(slide-([1-9]|[1-5]\d|60)|the [A-Za-z -]+)$")]
 
 
 class Record(BaseModel):
@@ -81,7 +82,7 @@ class Record(BaseModel):
 
     title: Words
     verdict: Verdict
-    source: Slide | None = None  # the lesson's slide
+    source: Source | None = None  # whose values these are
     cites: list[str] = []  # keys of references.bib
     says: Words | None = None  # what the source says, where it is wrong or incomplete
     why: Words | None = None  # the reason for such a verdict
@@ -129,8 +130,8 @@ class Record(BaseModel):
         return self.verdict in ("erratum", "qualified")
 
     @property
-    def confirmed_slide(self) -> str | None:
-        """The slide whose values the record's are; a disputed slide is compared with nothing."""
+    def confirmed_source(self) -> str | None:
+        """The source whose values the record's are; a disputed source is compared with nothing."""
         return None if self.disputed else self.source
 
     def uncomputed_numbers(self) -> Counter[Decimal]:
@@ -258,6 +259,15 @@ def record_class(raw: dict) -> type[Record]:
     if len(found) > 1:
         raise ValueError(f"a record has only one of {', '.join(key for key in KINDS_BY_KEY if key in raw)}")
     return found[0] if found else Statement
+
+
+def source_words(source: str) -> str:
+    """A source as a sentence names it.
+
+    >>> source_words("slide-15"), source_words("the Flax exercise")
+    ('slide 15', 'the Flax exercise')
+    """
+    return re.sub(r"^slide-", "slide ", source)
 
 
 def check_decimals(decimals: int | None, cells: list, compared: bool) -> None:

@@ -11,8 +11,8 @@ from sphinx.util import logging
 from bookkit.cells import read_cells
 from bookkit.compare import Comparison
 from bookkit.ledger import Entry, load_ledger
-from bookkit.record import Record, Table
-from bookkit.reports import Report, report_from, slide_link
+from bookkit.record import Record, Table, source_words
+from bookkit.reports import Report, report_from, source_link
 from bookkit.show import Grid, grid_of, mark_of, sentence_of
 from bookkit.verdicts import verdict_box
 from bookkit.verify import MIME, describe_drift
@@ -111,17 +111,17 @@ def show_record(parser: Parser, entry: Entry, values: Entry, comparison: Compari
 
 
 def mark_paragraph(parser: Parser, record: Record, values: Record, comparison: Comparison) -> nodes.paragraph:
-    """The quiet line under a record, with the slide's number as a link."""
+    """The quiet line under a record, with the source as a link."""
     sign = "\N{HEAVY EXCLAMATION MARK SYMBOL}" if comparison.differences else "\N{CHECK MARK}"
     mark = f"{sign} {mark_of(record, values, comparison)}"
-    if not record.confirmed_slide:
+    if not record.confirmed_source:
         return nodes.paragraph("", mark)
-    before, _, after = mark.partition(record.confirmed_slide.replace("-", " "))
+    before, _, after = mark.partition(source_words(record.confirmed_source))
     return nodes.paragraph(
         "",
         "",
         nodes.Text(before),
-        slide_link(record.confirmed_slide, parser.docname),
+        source_link(record.confirmed_source, parser.docname),
         nodes.Text(after),
     )
 

@@ -15,7 +15,7 @@ from sphinx.util.nodes import make_refnode
 
 from bookkit.compare import Comparison, Difference
 from bookkit.ledger import Entry, Ledger, load_ledger
-from bookkit.record import Claim, Statement, Table, Value, printed
+from bookkit.record import Claim, Statement, Table, Value, printed, source_words
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,8 @@ class Reports(Domain):
         return reported or next(iter(self.stated_in().get(record_id, [])), None)
 
     def resolve_xref(self, env, fromdocname, builder, typ, target, node, contnode):
-        """A link to where the record or slide is taught; plain text if no page of this build does."""
-        if typ == "slide":
+        """A link to where the record is shown or the source is taught; plain text if no page of this build does."""
+        if typ == "source":
             docname, anchor = env.domains.standard_domain.anonlabels.get(target, (None, None))
         else:
             docname, anchor = self.document_of(target), nodes.make_id(target)
@@ -121,7 +121,7 @@ class Reports(Domain):
 
 
 def link(target: str, content: nodes.Node, document: str, reftype: str = "record") -> addnodes.pending_xref:
-    """A reference to a record's place in the book (or to a slide's), resolved when all pages are known."""
+    """A reference to a record's place in the book (or to a source's), resolved when all pages are known."""
     return addnodes.pending_xref(
         "",
         content,
@@ -133,11 +133,11 @@ def link(target: str, content: nodes.Node, document: str, reftype: str = "record
     )
 
 
-def slide_link(slide: str, document: str, *, capital: bool = False) -> addnodes.pending_xref:
-    """ "slide 15" (or "Slide 15"), as a link where a page teaches that slide."""
-    text = slide.replace("-", " ")
-    text = text.capitalize() if capital else text
-    return link(slide, nodes.inline(text, text), document, reftype="slide")
+def source_link(source: str, document: str, *, capital: bool = False) -> addnodes.pending_xref:
+    """ "slide 15" (or "Slide 15"), as a link where a page teaches that slide or presents that source."""
+    text = source_words(source)
+    text = text[0].upper() + text[1:] if capital else text
+    return link(nodes.make_id(source), nodes.inline(text, text), document, reftype="source")
 
 
 def look_up(ledger: Ledger, target: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 
 from bookkit.compare import Comparison, Difference
-from bookkit.record import Claim, Record, Table, Value, printed
+from bookkit.record import Claim, Record, Table, Value, printed, source_words
 
 NUMBER_WORDS = (
     "no",
@@ -69,8 +69,8 @@ def sentence_of(record: Value | Claim, comparison: Comparison) -> str:
 
 def mark_of(record: Record, values: Record, comparison: Comparison) -> str:
     """The quiet line under a checked record: what was compared with what."""
-    slide = record.confirmed_slide
-    against = slide.replace("-", " ") if slide else "the book's ledger"
+    source = record.confirmed_source
+    against = source_words(source) if source else "the book's ledger"
     if comparison.differences:
         count = len(comparison.differences)
         what = "1 difference" if count == 1 else f"{count} differences"

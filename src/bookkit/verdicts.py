@@ -1,5 +1,6 @@
 """Where the source is wrong or incomplete: the box on the page, and the page of all errata."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bookkit.ledger import Entry, Ledger, load_ledger
 from bookkit.record import Record, Statement
-from bookkit.reports import slide_link
+from bookkit.reports import source_link
 
 log = logging.getLogger(__name__)
 HEADINGS = {"erratum": "Erratum", "qualified": "True under a condition"}
@@ -17,8 +18,9 @@ HEADINGS = {"erratum": "Erratum", "qualified": "True under a condition"}
 
 def verdict_box(record: Record, docname: str, parse_inline: Callable[[str], list[nodes.Node]]) -> nodes.admonition:
     """What the source says, and what is wrong or missing."""
-    says = nodes.paragraph("", "", slide_link(record.source, docname, capital=True))
-    says += parse_inline(f" of the lesson says: {record.says}")
+    says = nodes.paragraph("", "", source_link(record.source, docname, capital=True))
+    of_the_lesson = " of the lesson" if record.source.startswith("slide-") else ""
+    says += parse_inline(f"{of_the_lesson} says: {record.says}")
     why = nodes.paragraph("", "", *parse_inline(record.why + citations(record)))
     title = nodes.title("", HEADINGS[record.verdict])
     return nodes.admonition("", title, says, why, classes=["verdict", record.verdict])
@@ -28,11 +30,11 @@ def citations(record: Record) -> str:
     return "".join(f" {{cite}}`{key}`" for key in record.cites)
 
 
-class SlideRole(SphinxRole):
-    """``{record:slide}`slide-15` ``: "Slide 15", linked to where the book teaches it."""
+class SourceRole(SphinxRole):
+    """``{record:source}`slide-15` ``: "Slide 15", linked to where the book teaches it."""
 
     def run(self):
-        return [slide_link(self.text, self.env.docname, capital=True)], []
+        return [source_link(self.text, self.env.docname, capital=True)], []
 
 
 class LedgerDirective(SphinxDirective):
@@ -71,7 +73,7 @@ class ErrataDirective(LedgerDirective):
         ):
             entries = sorted(
                 (e for e in self.ledger if e.record.verdict == verdict),
-                key=slide_number,
+                key=lesson_first,
             )
             if entries:
                 lines += [f"**{heading}**", ""]
@@ -82,7 +84,7 @@ class ErrataDirective(LedgerDirective):
     def item(entry: Entry) -> list[str]:
         record = entry.record
         return [
-            f"* {{record:slide}}`{record.source}`: {{record:ref}}`{record.plain_title} <{entry.id}>`",
+            f"* {{record:source}}`{record.source}`: {{record:ref}}`{record.plain_title} <{entry.id}>`",
             "",
             f"  *The source:* {record.says}",
             "",
@@ -91,5 +93,7 @@ class ErrataDirective(LedgerDirective):
         ]
 
 
-def slide_number(entry: Entry) -> int:
-    return int(entry.record.source.removeprefix("slide-"))
+def lesson_first(entry: Entry) -> tuple[int, str]:
+    """The lesson's slides in their order, then the other sources by name."""
+    slide, _, number = entry.record.source.partition("-")
+    return (int(number), "") if slide == "slide" else (sys.maxsize, entry.record.source)

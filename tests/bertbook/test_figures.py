@@ -15,7 +15,8 @@ from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.figure import Figure
 
 from bertbook.attention import causal_mask, padding_mask
-from bertbook.figures import attention_heatmaps, loss_curve, mask_grids
+from bertbook.figures.attention import attention_heatmaps, mask_grids
+from bertbook.figures.training import loss_curve
 
 property_test = settings(max_examples=15, deadline=None, derandomize=True)
 WHITE = to_rgba("white")

@@ -122,7 +122,7 @@ ONE = (
 (slide-15)=
 See {numref}`shares` and {numref}`code-half`. Values: {val}`shares[pos 0, pos 1]`, {val}`half`, {val}`half[mistaken]`,
 {val}`learns`, {val}`batch`, {val}`counts[layers, here]`, {val}`shares-again[pos 1, pos 1]`.
-Links: {record:ref}`itself <sees-itself>`, {record:slide}`slide-15`, {record:slide}`slide-50`.
+Links: {record:ref}`itself <sees-itself>`, {record:source}`slide-15`, {record:source}`slide-50`.
 
 ```{listing} demo.sums.half
 ```
@@ -293,7 +293,7 @@ def test_the_lines_under_a_table(built):
     assert (mark["classes"], note["classes"]) == (["record-mark"], ["record-note"])
     assert text_of(mark) == "✓ 4 values computed here; all agree with slide 15, to two decimals."
     (link,) = mark.findall(addnodes.pending_xref)
-    assert (link["refdomain"], link["reftype"], link["reftarget"]) == ("record", "slide", "slide-15")
+    assert (link["refdomain"], link["reftype"], link["reftarget"]) == ("record", "source", "slide-15")
     assert text_of(note) == "Made by code-half."
 
 

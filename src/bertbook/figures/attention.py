@@ -1,25 +1,12 @@
-"""Every drawing of the book. Each function takes computed values and returns a Figure.
-
-Figures keep an opaque white ground, so that they read the same on a dark page and
-on paper, and never tell things apart by colour alone: cells carry their numbers.
-"""
+"""Drawings of the chapter on attention: heatmaps of weights, grids of masks."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-STYLE = {
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.constrained_layout.use": True,
-}
-DARK_BLUE = "#1b4f8a"
+from bertbook.figures.style import STYLE
+
 # Where white text takes over from black, as a share of the "Blues" scale: here, and
 # hardly anywhere else, both have a contrast of at least 4.5:1.
 DARK_FROM = 0.712
@@ -140,44 +127,3 @@ def draw_mask(axis: Axes, mask: np.ndarray) -> None:
                 va="center",
             )
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-
-
-def loss_curve(losses: list[float], *, target: float | None = None) -> Figure:
-    """Every loss of a run, a dot an epoch, and the target as a labelled dashed line.
-
-    Args:
-        losses: one a epoch, in nats.
-        target: a loss to reach, or None.
-
-    Raises:
-        ValueError: if losses is empty or not finite.
-
-    >>> figure = loss_curve([0.8, 0.5, 0.2], target=0.3)
-    >>> figure.axes[0].get_xlabel()
-    'epoch'
-    """
-    if not len(losses) or not np.isfinite(losses).all():
-        raise ValueError(
-            f"losses must hold at least one loss, all finite, got {losses!r}"
-        )
-    with plt.rc_context(STYLE):
-        figure, axis = plt.subplots(figsize=(6.4, 3.2))
-        axis.plot(
-            range(len(losses)),
-            losses,
-            marker="o",
-            markersize=4,
-            color=DARK_BLUE,
-        )
-        axis.set(xlabel="epoch", ylabel="loss before the step (nats)", ylim=(0, None))
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if target is not None:
-            axis.axhline(target, linestyle="--", color="#444444", linewidth=1)
-            axis.annotate(
-                f"target: {target}",
-                (0, target),
-                xytext=(0, 4),
-                textcoords="offset points",
-            )
-    plt.close(figure)
-    return figure

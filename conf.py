@@ -40,6 +40,9 @@ if bookkit_chapter:
     nb_execution_excludepatterns = [page for page in pages if page != f"{bookkit_chapter}.md"]
     suppress_warnings = ["ref.numref", "ref.ref"]
 
+add_module_names = False  # in the reference: the section says in which module a name is
+python_maximum_signature_line_length = 88
+modindex_common_prefix = ["bertbook."]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 

@@ -7,7 +7,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
-from bookkit import alarm, checked, kernels, mathml, verdicts
+from bookkit import alarm, checked, kernels, mathml, reference, verdicts
 from bookkit.cells import read_cells, recorded_ids
 from bookkit.fingerprint import fingerprint
 from bookkit.ledger import load_ledger
@@ -54,11 +54,14 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_role("val", ValRole())
     app.add_role_to_domain("record", "source", verdicts.SourceRole())
     app.add_directive("listing", Listing)
+    app.add_directive("reference", reference.Reference)
     app.add_directive("verdict", verdicts.VerdictDirective)
     app.add_directive("errata", verdicts.ErrataDirective)
     app.add_directive("checked", checked.CheckedDirective)
     app.add_node(checked.CheckedPage)
     app.add_post_transform(checked.FillCheckedPages)
+    app.add_node(reference.TaughtIn)
+    app.add_post_transform(reference.LinkToListings)
     mathml.setup(app)
 
     app.connect("config-inited", take_fingerprint)
@@ -68,5 +71,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-before-read-docs", checked.note_what_is_read)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
+    app.connect("missing-reference", reference.leave_foreign_types)
     app.connect("build-finished", alarm.finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,8 @@ class Listing(LiteralInclude):
     """``{listing} package.module.object`` shows that object of ``src/package/module.py``.
 
     It is numbered and captioned with the file it comes from, can be reached with
-    ``numref`` under the object's name (``code-object``), and offers the file for download.
+    ``numref`` under the object's name (``code-object``), offers the file for download, and links to the
+    object's entry in the reference.
     """
 
     option_spec = {"caption": directives.unchanged_required}
@@ -26,6 +27,6 @@ class Listing(LiteralInclude):
             "language": "python",
             "pyobject": name,
             "name": f"code-{name}",
-            "caption": f"{caption}, in {{download}}`{shown} <{path}>`",
+            "caption": f"{caption}, in {{download}}`{shown} <{path}>` ({{py:obj}}`reference <{module}.{name}>`)",
         }
         return super().run()

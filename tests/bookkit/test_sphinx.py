@@ -38,7 +38,19 @@ SUMS = '''"""Sums."""
 
 
 def half(x: float) -> float:
-    """Half of x."""
+    """Half of x.
+
+    Args:
+        x: H. A number, not a letter.
+
+    Raises:
+        TypeError: if x is a text.
+
+    Source: slides 15 and 50; Nobody 2020.
+
+    >>> half(1.0)
+    0.5
+    """
     return x / 2
 
 
@@ -48,6 +60,27 @@ def shares() -> list:
 
 def counts() -> list:
     return [["layers", 12 * 100 + 34, 12 * 100 + 35, "same"], ["<heads>", 8, 9, "50 %"]]
+
+
+class Sum:
+    """A sum that grows."""
+
+    def __init__(self, start: int = 0, *, step: int = 1):
+        self.total, self.step = start, step
+
+    @classmethod
+    def empty(cls) -> "Sum":
+        """A sum of nothing."""
+
+    def grow(self) -> "Foreign":
+        """One step more."""
+
+    def _hidden(self) -> None:
+        """Nobody's business."""
+
+
+def _private() -> None:
+    """Nobody's business."""
 '''
 LEDGER = r"""
 [shares]
@@ -177,11 +210,12 @@ verify("shares-again", shares())
 """
 )
 PAGES = {
-    "index": "# Tiny\n\n```{toctree}\none\ntwo\nerrata\nchecked\nbibliography\n```\n",
+    "index": "# Tiny\n\n```{toctree}\none\ntwo\nerrata\nchecked\nreference\nbibliography\n```\n",
     "one": ONE,
     "two": TWO,
     "errata": "# Errata\n\n```{errata}\n```\n",
     "checked": "# Checked\n\n```{checked}\n```\n",
+    "reference": "Reference\n=========\n\n.. reference:: demo\n",
     "bibliography": "# Bibliography\n\n```{bibliography}\n```\n",
 }
 
@@ -192,7 +226,8 @@ class Project:
     def __init__(self, root: Path, *, pages: dict[str, str], ledger: str, sums: str):
         self.root = root
         files = {"conf.py": CONF, "src/demo/sums.py": sums, "src/demo/__init__.py": "", "book/ledger/tiny.toml": ledger}
-        files |= {f"book/{name}.md": text for name, text in pages.items()}
+        files |= {f"book/{name}.md": text for name, text in pages.items() if name != "reference"}
+        files["book/reference.rst"] = pages["reference"]
         files["book/references.bib"] = "@misc{nobody2020, author={Nobody, Ann}, title={Nothing}, year={2020}}"
         for name, content in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -427,9 +462,43 @@ def test_a_listing_is_code_from_its_file(built):
     page = built.page("one")
     listing = page.find(id="code-half")
     assert listing.pre.text == SUMS[SUMS.index("def half") : SUMS.index("\n\ndef shares")]
-    assert text_of(listing.select_one(".code-block-caption")) == "Listing 1 half, in demo/sums.py"
+    assert text_of(listing.select_one(".code-block-caption")) == "Listing 1 half, in demo/sums.py (reference)"
     file = built.root / "_build/html" / listing.find("a", download=True)["href"]
     assert file.read_text() == SUMS
+
+
+def test_a_listing_and_its_entry_in_the_reference_link_to_each_other(built):
+    caption = built.page("one").find(id="code-half").select_one(".code-block-caption")
+    assert links_of(caption.wrap(BeautifulSoup("<section>", "html.parser").section))["reference"] == (
+        "reference.html#demo.sums.half"
+    )
+    entry = built.page("reference").find(id="demo.sums.half").find_next("dd")
+    links = {link.text: link["href"] for link in entry.select("a.reference")}
+    assert links["One"] == "one.html#code-half"
+    assert "Taught in One." in text_of(entry)
+
+
+def test_an_entry_of_the_reference(built):
+    page = built.page("reference")
+    signature = page.find(id="demo.sums.half")
+    assert text_of(signature) == "demo.sums.half(x: float) → float"
+    entry = signature.find_next("dd")
+    assert "x – H. A number, not a letter." in text_of(entry)
+    assert "TypeError – if x is a text." in text_of(entry)
+    assert "Source: Slide 15 and Slide 50; Nobody 2020." in text_of(entry)
+    assert entry.find("a", href="one.html#slide-15")
+    assert ">>> half(1.0)" in entry.find(class_="doctest").text
+
+
+def test_the_reference_shows_what_is_public_and_says_nothing_of_untaught_code(built):
+    page = built.page("reference")
+    ids = [signature["id"] for signature in page.select("dt.sig")]
+    names = ["half", "shares", "counts", "Sum", "Sum.empty", "Sum.grow"]
+    assert ids == [f"demo.sums.{name}" for name in names]
+    assert text_of(page.find(id="demo.sums.Sum")) == "class demo.sums.Sum(start: int = 0, *, step: int = 1)"
+    assert text_of(page.find(id="demo.sums.Sum.empty")) == "classmethod empty() → Sum"
+    assert text_of(page.find(id="demo.sums.Sum.grow")) == "grow() → Foreign"
+    assert page.text.count("Taught in") == 1
 
 
 def test_formulas_are_mathml(built):

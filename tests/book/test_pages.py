@@ -10,7 +10,6 @@ import pytest
 
 from book_paths import CHAPTERS, ROOT
 
-SLIDES = [*range(1, 61)]
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 
 
@@ -21,22 +20,6 @@ def test_every_code_cell_was_executed_without_an_error(chapter):
     assert cells
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert not [out for cell in cells for out in cell["outputs"] if out["output_type"] == "error"]
-
-
-def test_every_slide_has_its_paragraph(pages):
-    """Each target stands on a paragraph of its own, long enough to teach something."""
-    places = {}
-    for page in pages.values():
-        for slide in SLIDES:
-            for element in page.find_all(id=f"slide-{slide}"):
-                places.setdefault(slide, []).append(element)
-    assert sorted(places) == SLIDES
-    for slide, elements in places.items():
-        assert len(elements) == 1, f"slide {slide} has {len(elements)} targets"
-        element = elements[0]
-        assert element.name == "p", f"slide-{slide} stands on a <{element.name}>"
-        assert not element.find(id=re.compile("^slide-")), f"slide-{slide} shares its paragraph with another slide"
-        assert len(element.get_text(" ", strip=True)) >= 20, f"the paragraph of slide {slide} says nothing"
 
 
 def test_every_image_says_what_it_shows(pages):

@@ -75,7 +75,7 @@ class BertConfig:
                 raise ValueError(
                     f"{name} must be greater than 0, got {getattr(self, name)}"
                 )
-        if not 0 <= self.pad_token_id < self.vocab_size:
+        if self.pad_token_id not in range(self.vocab_size):
             raise ValueError(
                 f"pad_token_id must be in [0, vocab_size) = [0, {self.vocab_size}), "
                 f"got {self.pad_token_id}"

@@ -129,7 +129,10 @@ class BertSelfAttention(nn.Module):
 class BertSublayerOutput(nn.Module):
     """Dense, dropout, add the input, *then* LayerNorm: what makes BERT post-LN.
 
-    Source: modeling.py, transformer_model.
+    It ends both halves of a layer. (The public PyTorch code has a class for each,
+    BertSelfOutput and BertOutput, which do the same.)
+
+    Source: slide 7; modeling.py, transformer_model.
 
     >>> config = BertConfig(hidden_size=8, num_attention_heads=2)
     >>> x = torch.zeros(1, 3, 8)
@@ -199,10 +202,10 @@ class BertPooler(nn.Module):
 
 
 @dataclass
-class BertOutput:
+class BertModelOutput:
     """What BertModel returns.
 
-    >>> BertOutput(torch.zeros(1, 3, 8), torch.zeros(1, 8)).pooler_output.shape
+    >>> BertModelOutput(torch.zeros(1, 3, 8), torch.zeros(1, 8)).pooler_output.shape
     torch.Size([1, 8])
     """
 
@@ -240,7 +243,7 @@ class BertModel(nn.Module):
         *,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-    ) -> BertOutput:
+    ) -> BertModelOutput:
         """Token ids (B, T) -> hidden states (B, T, D) and the pooled output (B, D).
 
         Args:
@@ -262,7 +265,7 @@ class BertModel(nn.Module):
             mask = padding_mask(attention_mask).to(hidden_states.dtype)
         for layer in self.encoder["layer"]:
             hidden_states = layer(hidden_states, mask=mask)
-        return BertOutput(hidden_states, self.pooler(hidden_states))
+        return BertModelOutput(hidden_states, self.pooler(hidden_states))
 
 
 def initialize(module: nn.Module, *, std: float) -> None:

@@ -200,28 +200,27 @@ def name_attention(influenced: Tensor) -> str:
     """What kind of attention a matrix of influences shows.
 
     Returns:
-        "bidirectional (full)" if every token reaches every state, "causal
-        (left-to-right)" if it reaches its own and all later ones and no earlier one,
-        "mixed" if it reaches those and some, not all, of the earlier ones.
+        "bidirectional (full)" if every state depends on every token, "causal
+        (left-to-right)" if on none that comes later, "mixed" if on some of these.
 
     Raises:
-        ValueError: if a token does not reach its own and all later states. None of
-            the three families is blind there.
+        ValueError: if a state does not depend on its own token and on all earlier
+            ones. None of the three families is blind there.
 
     Source: slide 5.
 
     >>> name_attention(torch.tensor([[True, False], [True, True]]))
     'causal (left-to-right)'
     """
-    earlier = torch.ones_like(influenced).triu(diagonal=1)  # the key comes later
-    if not influenced[~earlier].all():
+    ahead = torch.ones_like(influenced).triu(diagonal=1)  # the token comes later
+    if not influenced[~ahead].all():
         raise ValueError(
             "influenced must be True on and below the diagonal: in all three families "
             "a state depends on its own token and on all earlier ones"
         )
     if influenced.all():
         return FULL
-    return MIXED if influenced[earlier].any() else CAUSAL
+    return MIXED if influenced[ahead].any() else CAUSAL
 
 
 def name_component(model: nn.Module) -> str:

@@ -130,8 +130,8 @@ def dimensions(config: BertConfig) -> list[tuple[str, int, str]]:
 
     >>> for component, size, note in dimensions(BertConfig.base())[:4]:
     ...     print(f"{component}: {size:,} ({note})")
-    transformer layers: 12 (each 2 sublayers, each with a LayerNorm)
-    hidden dim H: 768 (every token's vector, in every layer)
+    transformer layers: 12 (each with 2 LayerNorms)
+    hidden dim H: 768 (width of every state)
     attention heads: 12 (768 / 12 = 64 features a head)
     FFN dim: 3,072 (4 x H)
     """
@@ -148,9 +148,9 @@ def dimensions(config: BertConfig) -> list[tuple[str, int, str]]:
         (
             "transformer layers",
             len(layers),
-            f"each {len(norms)} sublayers, each with a LayerNorm",
+            f"each with {len(norms)} LayerNorms",
         ),
-        ("hidden dim H", hidden_size, "every token's vector, in every layer"),
+        ("hidden dim H", hidden_size, "width of every state"),
         ("attention heads", num_heads, f"{head_dim} features a head"),
         ("FFN dim", widened, f"{widened / hidden_size:g} x H"),
         ("total params", count_parameters(model), "with the pooler"),

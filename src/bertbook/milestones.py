@@ -1,14 +1,16 @@
 """The project's three checks. Each takes *your* class, runs it, and says what it found.
 
 A check that fails raises AssertionError with what was expected and what came out;
-one that passes returns the rows of the milestone's table.
+one that passes returns the rows of the milestone's table. `bertbook.check` runs the
+same cases, goes on after one that fails, and names the mistake if it knows it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
+from bertbook.findings import Finding, require
 from bertbook.tiny import count_parameters
 from bertbook.training import random_task, train
 
@@ -34,61 +36,85 @@ def milestone_1(
     >>> [check for check, _, _ in milestone_1(TinySelfAttn)]
     ['output shape', 'attention row sums', 'smallest weight above the diagonal']
     """
+    require(attention_cases(attention_class))
+    torch.manual_seed(42)
+    attn = attention_class(32, 4)
+    x = torch.randn(2, 6, 32)
+    output, weights = attn(x)
+    return [
+        ("output shape", str(tuple(x.shape)), str(tuple(output.shape))),
+        ("attention row sums", "all 1.0", "all 1.0"),
+        ("smallest weight above the diagonal", "> 0", smallest_future(weights)),
+    ]
+
+
+def smallest_future(weights: Tensor) -> float:
+    """The smallest of the weights (B, H, T, T) above the diagonal.
+
+    >>> smallest_future(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]))
+    0.25
+    """
+    future = torch.ones(weights.shape[-2:], dtype=torch.bool).triu(diagonal=1)
+    return weights[..., future].min().item()
+
+
+@torch.no_grad()
+def attention_cases(attention_class: Callable[[int, int], nn.Module]) -> Iterator:
+    """The cases of milestone 1, one finding after the other.
+
+    The cases end with the first that makes the later ones meaningless.
+
+    >>> from bertbook.tiny import TinySelfAttn
+    >>> next(attention_cases(TinySelfAttn)).case
+    'output shape'
+    """
     torch.manual_seed(42)
     attn = attention_class(32, 4)
     x = torch.randn(2, 6, 32)
     output, weights = attn(x)
 
-    assert output.shape == x.shape, (
-        f"the output should have shape (2, 6, 32), got {tuple(output.shape)}"
-    )
-    assert weights.shape == (2, 4, 6, 6), (
-        f"the weights should have shape (2, 4, 6, 6), got {tuple(weights.shape)}"
-    )
+    shape = tuple(output.shape)
+    yield Finding("output shape", shape == (2, 6, 32), "(2, 6, 32)", str(shape))
+    if shape != (2, 6, 32):
+        return
+    shape = tuple(weights.shape)
+    expected = (2, 4, 6, 6)
+    yield Finding("shape of the weights", shape == expected, str(expected), str(shape))
+    if shape != expected:
+        return
     worst = (weights.sum(dim=-1) - 1).abs().max().item()
-    assert worst < 1e-6, (
-        f"every row of weights should sum to 1; one is off by {worst}. "
-        "Softmax over the last axis?"
+    yield Finding(
+        "attention row sums",
+        worst < 1e-6,
+        "every row to sum to 1",
+        f"one that is off by {worst:.3g}",
+        "Softmax over the last axis?",
     )
-    future = torch.ones(6, 6, dtype=torch.bool).triu(diagonal=1)
-    smallest = weights[..., future].min().item()
-    assert smallest > 0, (
-        f"a weight above the diagonal is {smallest}: is there still a causal mask?"
+    smallest = smallest_future(weights)
+    yield Finding(
+        "weights above the diagonal",
+        smallest > 0,
+        "all greater than 0",
+        f"one that is {smallest:.3g}",
+        "Is there still a causal mask?",
     )
-    check_tokens_are_kept_apart(attn, x, output)
-    return [
-        ("output shape", str(tuple(x.shape)), str(tuple(output.shape))),
-        ("attention row sums", "all 1.0", "all 1.0"),
-        ("smallest weight above the diagonal", "> 0", smallest),
-    ]
-
-
-@torch.no_grad()
-def check_tokens_are_kept_apart(attn: nn.Module, x: Tensor, output: Tensor) -> None:
-    """Exchanging tokens exchanges their outputs; replacing one changes the others'.
-
-    Args:
-        attn: an attention, as for milestone_1.
-        x: its input, of shape (B, T, D), T at least 2.
-        output: what it gave for x.
-
-    Raises:
-        AssertionError: if tokens are mixed with features, or do not see each other.
-
-    >>> from bertbook.tiny import TinySelfAttn
-    >>> attn, x = TinySelfAttn(), torch.randn(1, 5, 32)
-    >>> check_tokens_are_kept_apart(attn, x, attn(x)[0])
-    """
     exchanged, _ = attn(x.flip(1))
-    assert torch.allclose(exchanged.flip(1), output, atol=1e-5), (
-        "tokens in another order should give the same outputs in that order: "
-        "is a view mixing tokens with features?"
+    yield Finding(
+        "tokens in another order",
+        torch.allclose(exchanged.flip(1), output, atol=1e-5),
+        "the same outputs in that order",
+        "other outputs",
+        "Is a view mixing tokens with features, or a mask left?",
     )
     replaced = x.clone()
     replaced[:, -1] += 1
     others, _ = attn(replaced)
-    assert not torch.allclose(others[:, 0], output[:, 0]), (
-        "another last token should change the first output: are the values used?"
+    yield Finding(
+        "another last token",
+        not torch.allclose(others[:, 0], output[:, 0]),
+        "another first output",
+        "the same first output",
+        "Are the values used, and is the last token seen?",
     )
 
 
@@ -111,36 +137,63 @@ def milestone_2(model_class: Callable[[], nn.Module]) -> list[tuple]:
     >>> milestone_2(TinyBertForClassification)[0]
     ('total params', 28994)
     """
+    require(classifier_cases(model_class))
+    torch.manual_seed(42)
+    model = model_class()
+    input_ids = torch.randint(0, 100, (3, 10))
+    read_by_head = input_of(model.head, model, input_ids)
+    return [
+        ("total params", count_parameters(model)),
+        ("input shape", str(tuple(input_ids.shape))),
+        ("logits shape", str(tuple(model(input_ids).shape))),
+        ("[CLS] state used", f"x[:, 0, :], shape {tuple(read_by_head.shape)}"),
+    ]
+
+
+def classifier_cases(model_class: Callable[[], nn.Module]) -> Iterator[Finding]:
+    """The cases of milestone 2, one finding after the other.
+
+    >>> from bertbook.tiny import TinyBertForClassification
+    >>> [finding.passed for finding in classifier_cases(TinyBertForClassification)]
+    [True, True, True, True]
+    """
     torch.manual_seed(42)
     model = model_class()
     input_ids = torch.randint(0, 100, (3, 10))
     read_by_head = input_of(model.head, model, input_ids)
     logits = model(input_ids)
 
-    assert logits.shape == (3, 2), (
-        "three sequences and two classes: logits of shape (3, 2), "
-        f"got {tuple(logits.shape)}"
+    shape = tuple(logits.shape)
+    yield Finding(
+        "logits of three sequences, two classes",
+        shape == (3, 2),
+        "shape (3, 2)",
+        str(shape),
     )
-    assert read_by_head.shape == (3, 32), (
-        "the head should read x[:, 0, :], of shape (3, 32); "
-        f"it was given {tuple(read_by_head.shape)}"
+    shape = tuple(read_by_head.shape)
+    yield Finding(
+        "what the head is given",
+        shape == (3, 32),
+        "x[:, 0, :], of shape (3, 32)",
+        f"shape {shape}",
     )
+    if logits.shape != (3, 2) or shape != (3, 32):
+        return
     positions = positions_read(model, input_ids, hidden_size=32)
-    assert positions == [0], (
-        "the head should read x[:, 0, :] and nothing else; "
-        f"it reads positions {positions}"
+    yield Finding(
+        "positions that the head reads",
+        positions == [0],
+        "[0], as in x[:, 0, :]",
+        str(positions),
     )
     first_kept = torch.cat([input_ids[:, :1], input_ids[:, 1:].flip(1)], dim=1)
-    assert not torch.allclose(model(first_kept), logits), (
-        "tokens in another order should give other logits: "
-        "do the layers run, and are the position embeddings added?"
+    yield Finding(
+        "tokens in another order",
+        not torch.allclose(model(first_kept), logits),
+        "other logits",
+        "the same logits",
+        "Do the layers run, and are the position embeddings added?",
     )
-    return [
-        ("total params", count_parameters(model)),
-        ("input shape", str(tuple(input_ids.shape))),
-        ("logits shape", str(tuple(logits.shape))),
-        ("[CLS] state used", f"x[:, 0, :], shape {tuple(read_by_head.shape)}"),
-    ]
 
 
 def input_of(layer: nn.Module, model: nn.Module, input_ids: Tensor) -> Tensor:
@@ -209,14 +262,40 @@ def milestone_3(model_class: Callable[[], nn.Module]) -> list[float]:
     >>> len(losses), losses[-1] < 0.3
     (30, True)
     """
+    losses = trace_of(model_class)
+    require([loss_under_target(losses)])
+    return losses
+
+
+def trace_of(model_class: Callable[[], nn.Module]) -> list[float]:
+    """The losses of milestone 3, whatever they are.
+
+    >>> from bertbook.tiny import TinyBertForClassification
+    >>> round(trace_of(TinyBertForClassification)[0], 4)
+    0.7904
+    """
     torch.manual_seed(42)
     model = model_class()
     torch.manual_seed(99)
     input_ids, labels = random_task(50)
-    losses = train(model, input_ids, labels, epochs=30)
+    return train(model, input_ids, labels, epochs=30)
 
-    assert losses[-1] < 0.3, (
-        f"the loss should end under 0.3, "
-        f"got {losses[-1]:.4f} after {len(losses)} epochs"
-    )
-    return losses
+
+def training_cases(model_class: Callable[[], nn.Module]) -> Iterator[Finding]:
+    """The case of milestone 3: where thirty epochs end.
+
+    >>> from bertbook.tiny import TinyBertForClassification
+    >>> [finding.passed for finding in training_cases(TinyBertForClassification)]
+    [True]
+    """
+    yield loss_under_target(trace_of(model_class))
+
+
+def loss_under_target(losses: list[float]) -> Finding:
+    """Whether the last loss is under 0.3.
+
+    >>> print(loss_under_target([0.7, 0.69]))
+    last loss: expected under 0.3, got 0.6900 after 2 epochs.
+    """
+    got = f"{losses[-1]:.4f} after {len(losses)} epochs"
+    return Finding("last loss", losses[-1] < 0.3, "under 0.3", got)

@@ -1,0 +1,147 @@
+"""What a check of your code found: a finding for each case, and mistakes by name."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One named case: whether it passed, what was expected, what came out, and why.
+
+    >>> print(Finding("output shape", False, "(2, 6)", "(6, 2)", "Transposed?"))
+    output shape: expected (2, 6), got (6, 2). Transposed?
+    """
+
+    case: str
+    passed: bool
+    expected: str = ""
+    got: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        sentence = f"{self.case}: expected {self.expected}, got {self.got}."
+        return f"{sentence} {self.why}".rstrip()
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known mistake: its name, why it is one, and what it changes in a calculation.
+
+    `variants` holds the ways of making it: each replaces some parts of the correct
+    calculation, by name.
+
+    >>> Mistake("no scaling", "The scores grow.", ({"scale": 1.0},)).name
+    'no scaling'
+    """
+
+    name: str
+    why: str
+    variants: tuple[dict, ...] = field(default=(), compare=False)
+
+
+def recognise(
+    mistakes: Sequence[Mistake],
+    reproduces: Callable[[dict], bool],
+    *,
+    at_most: int = 3,
+) -> list[Mistake]:
+    """The fewest mistakes that together give exactly what came out, or none.
+
+    Args:
+        mistakes: those that are known. Where two replace the same part, the later
+            counts.
+        reproduces: called with the replaced parts of one attempt; says whether the
+            calculation then gives what came out.
+        at_most: how many mistakes are tried together.
+
+    >>> add = Mistake("adds one", "", ({"plus": 1},))
+    >>> double = Mistake("doubles", "", ({"times": 2},))
+    >>> def gives_9(parts): return 4 * parts.get("times", 1) + parts.get("plus", 0) == 9
+    >>> [mistake.name for mistake in recognise([add, double], gives_9)]
+    ['adds one', 'doubles']
+    """
+    for number in range(1, at_most + 1):
+        for together in combinations(mistakes, number):
+            for variants in product(*(mistake.variants for mistake in together)):
+                if reproduces({k: v for parts in variants for k, v in parts.items()}):
+                    return list(together)
+    return []
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings about one solution, as plain text.
+
+    >>> print(Report("TinyLayer", [Finding("it runs", True)]))
+    Checking TinyLayer.
+    passed: it runs
+    <BLANKLINE>
+    1 of 1 cases passed.
+    """
+
+    subject: str
+    findings: list[Finding]
+    mistakes: list[Mistake] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return all(finding.passed for finding in self.findings)
+
+    @property
+    def failed_cases(self) -> list[str]:
+        return [finding.case for finding in self.findings if not finding.passed]
+
+    def __str__(self) -> str:
+        lines = [f"Checking {self.subject}."]
+        for finding in self.findings:
+            lines += (
+                [f"passed: {finding.case}"] if finding.passed else failed_lines(finding)
+            )
+        lines += ["", *self.diagnosis(), *self.notes]
+        right = len(self.findings) - len(self.failed_cases)
+        return "\n".join([*lines, f"{right} of {len(self.findings)} cases passed."])
+
+    def diagnosis(self) -> list[str]:
+        """The named mistakes, or what to do when none is known that does this."""
+        if self.passed:
+            return []
+        if not self.mistakes:
+            return [
+                "No mistake that this check knows explains all of this. "
+                "Begin with the first case that failed."
+            ]
+        lines = ["What came out is what this gives:"]
+        for mistake in self.mistakes:
+            lines += [f"Mistake: {mistake.name}.", f"  {mistake.why}"]
+        return lines
+
+
+def failed_lines(finding: Finding) -> list[str]:
+    """The lines of a case that failed.
+
+    >>> failed_lines(Finding("row sums", False, "1", "2"))
+    ['FAILED: row sums', '  expected: 1', '  got: 2']
+    """
+    parts = {"expected": finding.expected, "got": finding.got, "why": finding.why}
+    lines = [f"  {name}: {text}" for name, text in parts.items() if text]
+    return [f"FAILED: {finding.case}", *lines]
+
+
+def require(findings: Iterable[Finding]) -> list[Finding]:
+    """All findings, if all passed.
+
+    Raises:
+        AssertionError: with the sentence of the first that did not.
+
+    >>> require([Finding("row sums", False, "1", "2")])
+    Traceback (most recent call last):
+    AssertionError: row sums: expected 1, got 2.
+    """
+    passed = []
+    for finding in findings:
+        if not finding.passed:
+            raise AssertionError(str(finding))
+        passed.append(finding)
+    return passed

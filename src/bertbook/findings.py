@@ -1,5 +1,6 @@
 """What a check of your code found: a finding for each case, and mistakes by name."""
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
@@ -99,7 +100,9 @@ class Report:
             lines += (
                 [f"passed: {finding.case}"] if finding.passed else failed_lines(finding)
             )
-        lines += ["", *self.diagnosis(), *self.notes]
+        lines += ["", *self.diagnosis()]
+        for note in self.notes:
+            lines += folded(note)
         right = len(self.findings) - len(self.failed_cases)
         return "\n".join([*lines, f"{right} of {len(self.findings)} cases passed."])
 
@@ -109,12 +112,12 @@ class Report:
             return []
         if not self.mistakes:
             return [
-                "No mistake that this check knows explains all of this. "
-                "Begin with the first case that failed."
+                "No mistake that this check knows explains all of this.",
+                "Begin with the first case that failed.",
             ]
         lines = ["What came out is what this gives:"]
         for mistake in self.mistakes:
-            lines += [f"Mistake: {mistake.name}.", f"  {mistake.why}"]
+            lines += [f"Mistake: {mistake.name}.", *folded(f"  {mistake.why}")]
         return lines
 
 
@@ -126,7 +129,25 @@ def failed_lines(finding: Finding) -> list[str]:
     """
     parts = {"expected": finding.expected, "got": finding.got, "why": finding.why}
     lines = [f"  {name}: {text}" for name, text in parts.items() if text]
-    return [f"FAILED: {finding.case}", *lines]
+    return [
+        f"FAILED: {finding.case}",
+        *(part for line in lines for part in folded(line)),
+    ]
+
+
+def folded(line: str) -> list[str]:
+    """A line in pieces of at most 88 characters, the later ones indented.
+
+    >>> [len(piece) for piece in folded("  word" * 20)]
+    [84, 38]
+    """
+    return textwrap.wrap(
+        line,
+        width=88,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def require(findings: Iterable[Finding]) -> list[Finding]:

@@ -71,8 +71,13 @@ def attention_cases(attention_class: Callable[[int, int], nn.Module]) -> Iterato
     torch.manual_seed(42)
     attn = attention_class(32, 4)
     x = torch.randn(2, 6, 32)
-    output, weights = attn(x)
+    result = attn(x)
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        expected, got = "output and weights, a pair", f"one {type(result).__name__}"
+        yield Finding("what forward returns", False, expected, got)
+        return
 
+    output, weights = result
     shape = tuple(output.shape)
     yield Finding("output shape", shape == (2, 6, 32), "(2, 6, 32)", str(shape))
     if shape != (2, 6, 32):

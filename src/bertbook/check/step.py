@@ -332,7 +332,7 @@ CASES = (
     ),
     steered_case(
         "a logit of ten thousand beside the label",
-        "The label's probability is rounded to 0, and the loss is 10000 nats.",
+        "The label's probability is rounded to 0; its loss is 10000 nats all the same.",
         [[0.0, 10_000.0, 0.0], [1.0, 0.0, 2.0]],
     ),
     steered_case(

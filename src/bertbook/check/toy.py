@@ -129,7 +129,7 @@ def examine_attention(attention_class: Callable, subject: str) -> Report:
     True
     """
     findings, stopped = collect(attention_cases(attention_class))
-    if stopped:
+    if stopped or findings[0].case == "what forward returns":
         return Report(subject, findings)
     torch.manual_seed(42)
     attn, x = attention_class(32, 4), torch.randn(2, 6, 32)

@@ -409,7 +409,7 @@ def test_two_mistakes_of_milestone_1_are_both_named():
     assert names == ["causal mask left in", "missing scaling"]
 
 
-@pytest.mark.parametrize("attention_class", [attention_mutant(), attention_mutant(bias=True), TinySelfAttn])
+@pytest.mark.parametrize("attention_class", [attention_mutant(), TinySelfAttn])
 def test_correct_attention_passes(attention_class):
     report = examine("milestone_1", attention_class)
     assert report.passed, str(report)
@@ -417,15 +417,39 @@ def test_correct_attention_passes(attention_class):
     assert report.findings[-1].case == "the formula, with your weights"
 
 
+class ThreeProjections(TinySelfAttn):
+    def __init__(self, hidden_size, num_heads):
+        super().__init__(hidden_size, num_heads)
+        del self.qkv
+        self.projections = nn.ModuleList(nn.Linear(hidden_size, hidden_size, bias=False) for _ in range(3))
+
+    def qkv(self, x):
+        return torch.cat([projection(x) for projection in self.projections], dim=-1)
+
+
 def test_attention_of_other_layers_is_not_held_against_the_formula():
-    class Separate(TinySelfAttn):
+    report = examine("milestone_1", ThreeProjections)
+    assert report.passed, str(report)
+    assert "Not compared with the formula: there is no fused projection to compare." in str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "bias"),
+    [
+        ("bias in the fused projection", True, True),
+        ("no bias in the output projection", False, False),
+        ("bias in the fused projection, none in the output projection", False, True),
+    ],
+)
+def test_biases_of_milestone_1_are_counted(name, out, bias):
+    class Biased(attention_mutant(bias=bias)):
         def __init__(self, hidden_size, num_heads):
             super().__init__(hidden_size, num_heads)
-            self.spare = nn.Linear(1, 1)
+            self.proj = nn.Linear(hidden_size, hidden_size, bias=out)
 
-    report = examine("milestone_1", Separate)
-    assert report.passed
-    assert "Not compared with the formula: there is no fused projection to compare." in str(report)
+    report = examine("milestone_1", Biased)
+    assert report.failed_cases == ["number of parameters"]
+    assert [mistake.name for mistake in report.mistakes] == [name]
 
 
 def test_attention_that_returns_no_weights_is_told_so():
@@ -561,6 +585,20 @@ def test_mistakes_of_milestone_2_are_recognised(name, changes):
 def test_every_mistake_of_milestone_2_has_a_mutant():
     known = {mistake.name for mistake in (*CLASSIFIER_MISTAKES, *COUNT_MISTAKES.values())}
     assert known == {name for name, _ in CLASSIFIER_MUTANTS}
+
+
+def test_a_classifier_with_a_fault_in_its_attention_is_sent_back_to_milestone_1():
+    class Causal(TinyBertForClassification):
+        def __init__(self):
+            super().__init__()
+            for layer in self.layers:
+                faulty = attention_mutant(causal=True)(32, 4)
+                faulty.qkv, faulty.proj, layer.attn = layer.attn.qkv, layer.attn.out, faulty
+
+    report = examine("milestone_2", Causal)
+    assert "the formula, with your parameters" in report.failed_cases
+    assert report.mistakes == []
+    assert report.notes == ["Does your attention pass milestone_1?"]
 
 
 @pytest.mark.parametrize("model_class", [classifier_mutant(), TinyBertForClassification])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from bertbook.check import EXERCISES, examine_file
 from bertbook.check.load import CannotCheck
+from bertbook.findings import folded
 
 
 def help_text() -> str:
@@ -19,7 +20,8 @@ def help_text() -> str:
         "Runs FILE and checks what it defines. The exercises:",
     ]
     for name, exercise in EXERCISES.items():
-        lines += [f"  {name}: define {exercise.solution}", f"    {exercise.asks}"]
+        lines.append(f"  {name}: define {exercise.solution}")
+        lines += folded(f"    {exercise.asks}")
     return "\n".join(
         [
             *lines,

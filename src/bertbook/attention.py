@@ -181,7 +181,7 @@ def check_additive_mask(mask: Tensor, scores: Tensor) -> None:
 def attention(
     query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """softmax(QKᵀ/√d_k + mask)V: each query's weighted average of the values.
+    """softmax(QK^T / sqrt(d_k) + mask) V: each query's weighted average of the values.
 
     Args:
         query: floating point, shape (..., T_q, d_k).

@@ -1,4 +1,4 @@
-"""Every number of the ledger is guarded: whichever one changes, the schema or verify objects."""
+"""Every number and word that a chapter computes is guarded: whichever changes, the schema or verify objects."""
 
 import copy
 import re
@@ -15,7 +15,7 @@ from book_paths import CHAPTERS, ROOT
 from bookkit.cells import read_cells
 from bookkit.compare import compare
 from bookkit.ledger import load_ledger
-from bookkit.record import NUMBER, record_class
+from bookkit.record import COMPARED, NUMBER, record_class
 
 RAW = {
     record_id: raw
@@ -78,6 +78,13 @@ def changed(leaf: Any) -> Iterator[Any]:
             yield leaf[: match.start()] + str(int(match[0]) + 1) + leaf[match.end() :]
 
 
+def is_compared(raw: dict, path: tuple) -> bool:
+    """Whether a leaf is a value or a cell that a chapter computes."""
+    if path[0] == "rows":
+        return list(raw["columns"].values())[path[2]] in COMPARED if "columns" in raw else True
+    return path[0] in ("value", "mistaken") and raw["verdict"] != "cited"
+
+
 def replaced(raw: dict, path: tuple, value: Any) -> dict:
     mutant = copy.deepcopy(raw)
     node = mutant
@@ -98,7 +105,8 @@ def test_changing_any_number_alone_is_noticed(record_id, computed):
         # In sentences, numbers may only stand inside roles, whose records are walked themselves.
         if path[0] in ("source", "cites", "same_as", "shown_by", "says", "why", "note", "title"):
             continue
-        for value in changed(leaf):
+        other_words = [f"{leaf}, or not"] if isinstance(leaf, str) and is_compared(raw, path) else []
+        for value in [*changed(leaf), *other_words]:
             assert objects(replaced(raw, path, value), values), f"{record_id}: {path}: {leaf} -> {value} goes unnoticed"
             checked += 1
     if "rows" in raw or "value" in raw or "margin" in raw:

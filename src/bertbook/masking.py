@@ -56,7 +56,7 @@ def mask_tokens(
     >>> labels
     tensor([[-100, -100,    6,    7,    8, -100, -100]])
     >>> masked_ids
-    tensor([[1, 5, 3, 3, 3, 9, 2]])
+    tensor([[1, 5, 3, 9, 3, 9, 2]])
     """
     if not 0 < probability < 1:
         raise ValueError(

@@ -54,6 +54,8 @@ bookkit_versions = [
     "torch",
     "numpy",
     "matplotlib",
+    "jax",
+    "flax",
     "sphinx",
     "myst-nb",
     "sphinx-book-theme",

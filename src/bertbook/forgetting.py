@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from bertbook.config import BertConfig
 from bertbook.heads import BertForPreTraining, BertForSequenceClassification
+from bertbook.masking import IGNORE_INDEX
 from bertbook.model import initialize
 
 PAD, CLS, SEP, MASK, THE = range(5)  # the ids with a fixed meaning
@@ -24,7 +25,6 @@ NUM_TOPICS, NUM_KINDS, WORDS_EACH = 4, 3, 4  # kinds: adjective, noun, verb
 GRAMMAR_VOCAB = 5 + NUM_TOPICS * NUM_KINDS * WORDS_EACH
 PLAN = ("the", 0, 1, 2, "the", 0, 1)  # numbers are kinds; the first four are one half
 FIRST_HALF = 4
-IGNORED = -100  # a label that cross_entropy leaves out
 
 
 def generate_sentences(topics: Tensor, generator: torch.Generator) -> Tensor:
@@ -119,16 +119,16 @@ def hide_one_word(
 
     Returns:
         masked ids and labels, both int64 of shape (B, T). A label is the hidden id, or
-        -100 where nothing is hidden. input_ids stays as it was.
+        IGNORE_INDEX where nothing is hidden. input_ids stays as it was.
 
     >>> input_ids, _ = topic_task(1, seed=0)
     >>> masked, labels = hide_one_word(input_ids, torch.Generator())
-    >>> int((masked == MASK).sum()), int((labels != IGNORED).sum())
+    >>> int((masked == MASK).sum()), int((labels != IGNORE_INDEX).sum())
     (1, 1)
     """
     is_word = (input_ids > THE).float()
     chosen = torch.multinomial(is_word, 1, generator=generator)  # (B, 1)
-    labels = torch.full_like(input_ids, IGNORED)
+    labels = torch.full_like(input_ids, IGNORE_INDEX)
     labels.scatter_(1, chosen, input_ids.gather(1, chosen))
     return input_ids.scatter(1, chosen, MASK), labels
 
@@ -143,7 +143,7 @@ def hidden_word_loss(
     >>> hidden_word_loss(model, masked, labels).shape
     torch.Size([])
     """
-    hidden = labels != IGNORED
+    hidden = labels != IGNORE_INDEX
     states = model.bert(masked).last_hidden_state[hidden]  # (hidden words, D)
     return F.cross_entropy(model.cls["predictions"](states), labels[hidden])
 

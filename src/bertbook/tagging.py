@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-IGNORE = -100  # the label that no loss counts; the one constant for it in this module
+from bertbook.masking import IGNORE_INDEX
+
 TAGS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
 
@@ -33,15 +34,15 @@ def label_pieces(
         raise ValueError(
             f"tags must hold one tag a word, {len(pieces)}, got {len(tags)}"
         )
-    tokens, labels = ["[CLS]"], [IGNORE]
+    tokens, labels = ["[CLS]"], [IGNORE_INDEX]
     for word, tag in zip(pieces, tags, strict=True):
         if not word:
             raise ValueError("pieces holds a word without any piece")
         if tag not in tag_names:
             raise ValueError(f"tags must be out of {', '.join(tag_names)}, got {tag!r}")
         tokens += word
-        labels += [tag_names.index(tag)] + [IGNORE] * (len(word) - 1)
-    return [*tokens, "[SEP]"], [*labels, IGNORE]
+        labels += [tag_names.index(tag)] + [IGNORE_INDEX] * (len(word) - 1)
+    return [*tokens, "[SEP]"], [*labels, IGNORE_INDEX]
 
 
 def token_cross_entropy(
@@ -75,16 +76,19 @@ def token_cross_entropy(
             f"got {tuple(labels.shape)} and {tuple(logits.shape)}"
         )
     if num_labelled is None:
-        num_labelled = int((labels != IGNORE).sum())
+        num_labelled = int((labels != IGNORE_INDEX).sum())
         if not num_labelled:
             raise ValueError(
-                f"labels holds nothing but {IGNORE}: the mean loss of no token is "
-                "not defined"
+                f"labels holds nothing but {IGNORE_INDEX}: "
+                "the mean loss of no token is not defined"
             )
     if num_labelled < 1:
         raise ValueError(f"num_labelled must be at least 1, got {num_labelled}")
     total = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE, reduction="sum"
+        logits.flatten(0, 1),
+        labels.flatten(),
+        ignore_index=IGNORE_INDEX,
+        reduction="sum",
     )
     return total / num_labelled
 

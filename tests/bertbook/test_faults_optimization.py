@@ -10,9 +10,10 @@ from torch import nn
 
 from bertbook.config import BertConfig
 from bertbook.heads import BertForPreTraining, BertForSequenceClassification, BertForTokenClassification
+from bertbook.masking import IGNORE_INDEX
 from bertbook.optimizers import parameter_groups
 from bertbook.schedules import linear_warmup_decay
-from bertbook.tagging import IGNORE, TAGS, best_span, entities_of, label_pieces, token_cross_entropy
+from bertbook.tagging import TAGS, best_span, entities_of, label_pieces, token_cross_entropy
 
 
 def mini(dropout: float = 0.0) -> BertConfig:
@@ -111,7 +112,7 @@ def equals_the_big_batch(accumulate, lengths: tuple[int, int]) -> bool:
     torch.manual_seed(0)
     model = BertForTokenClassification(mini(), num_labels=3)
     input_ids = torch.randint(1, 20, (2, 6))
-    labels = torch.full((2, 6), IGNORE)
+    labels = torch.full((2, 6), IGNORE_INDEX)
     for row, length in enumerate(lengths):
         labels[row, :length] = torch.randint(0, 3, (length,))
 
@@ -125,7 +126,7 @@ def equals_the_big_batch(accumulate, lengths: tuple[int, int]) -> bool:
 
 
 def divided_by_the_whole_count(model, input_ids, labels):
-    num_labelled = int((labels != IGNORE).sum())
+    num_labelled = int((labels != IGNORE_INDEX).sum())
     for row in range(2):
         rows = slice(row, row + 1)
         token_cross_entropy(model(input_ids[rows]), labels[rows], num_labelled=num_labelled).backward()
@@ -162,15 +163,15 @@ def as_it_was_left(model, input_ids):
 def keeps_one_entity(label, num_pieces: int) -> bool:
     """A word of so many pieces is one entity, also when every label that counts is read back."""
     _, labels = label([["ka", *["##lo"] * (num_pieces - 1)]], ["B-PER"])
-    return entities_of([TAGS[i] for i in labels if i != IGNORE]) == {("PER", 0, 0)}
+    return entities_of([TAGS[i] for i in labels if i != IGNORE_INDEX]) == {("PER", 0, 0)}
 
 
 def begin_on_every_piece(pieces, tags):
-    tokens, labels = ["[CLS]"], [IGNORE]
+    tokens, labels = ["[CLS]"], [IGNORE_INDEX]
     for word, tag in zip(pieces, tags, strict=True):
         tokens += word
         labels += [TAGS.index(tag)] * len(word)
-    return [*tokens, "[SEP]"], [*labels, IGNORE]
+    return [*tokens, "[SEP]"], [*labels, IGNORE_INDEX]
 
 
 # deepset-ai/FARM#558, huggingface/transformers#1282

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from bertbook.forgetting import (
     CLS,
     GRAMMAR_VOCAB,
-    IGNORED,
     MASK,
     SEP,
     THE,
@@ -27,6 +26,7 @@ from bertbook.forgetting import (
 )
 from bertbook.freezing import freeze
 from bertbook.heads import BertForPreTraining
+from bertbook.masking import IGNORE_INDEX
 
 property_test = settings(max_examples=20, deadline=None, derandomize=True)
 
@@ -65,7 +65,7 @@ def test_one_word_is_hidden_and_the_input_stays(size, seed):
     hidden = masked == MASK
     assert torch.equal(ids, before)
     assert (hidden.sum(dim=1) == 1).all()
-    assert torch.equal(hidden, labels != IGNORED)
+    assert torch.equal(hidden, labels != IGNORE_INDEX)
     assert torch.equal(torch.where(hidden, labels, masked), ids)
     assert (labels[hidden] > THE).all()
 

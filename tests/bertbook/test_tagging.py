@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from bertbook.masking import IGNORE_INDEX
 from bertbook.tagging import (
-    IGNORE,
     TAGS,
     best_span,
     entities_of,
@@ -38,7 +38,7 @@ def test_the_labelled_tokens_are_the_first_pieces(words):
     assert len(tokens) == len(labels)
     assert (tokens[0], tokens[-1]) == ("[CLS]", "[SEP]")
     assert tokens[1:-1] == [piece for word in pieces for piece in word]
-    labelled = [(token, label) for token, label in zip(tokens, labels, strict=True) if label != IGNORE]
+    labelled = [(token, label) for token, label in zip(tokens, labels, strict=True) if label != IGNORE_INDEX]
     assert labelled == [(f"w{i}", TAGS.index(tag)) for i, (_, tag) in enumerate(words)]
 
 
@@ -61,19 +61,19 @@ def test_labels_that_do_not_fit_are_refused(pieces, tags, message):
 @given(seeds)
 @property_test
 def test_only_labelled_tokens_count(seed):
-    logits, labels = normal(2, 5, 3, seed=seed), torch.full((2, 5), IGNORE)
+    logits, labels = normal(2, 5, 3, seed=seed), torch.full((2, 5), IGNORE_INDEX)
     labels[0, 1], labels[1, 3], labels[1, 4] = 0, 2, 1
     expected = -torch.stack([logits.log_softmax(-1)[0, 1, 0], logits.log_softmax(-1)[1, 3, 2],
                              logits.log_softmax(-1)[1, 4, 1]]).mean()  # fmt: skip
     assert torch.allclose(token_cross_entropy(logits, labels), expected, atol=1e-6)
     changed = logits.clone()
-    changed[labels == IGNORE] += 100 * normal(7, 3, seed=seed + 1)
+    changed[labels == IGNORE_INDEX] += 100 * normal(7, 3, seed=seed + 1)
     assert torch.equal(token_cross_entropy(changed, labels), token_cross_entropy(logits, labels))
 
 
 def test_ignored_tokens_get_no_gradient():
     logits = normal(1, 3, 4).requires_grad_()
-    token_cross_entropy(logits, torch.tensor([[IGNORE, 2, IGNORE]])).backward()
+    token_cross_entropy(logits, torch.tensor([[IGNORE_INDEX, 2, IGNORE_INDEX]])).backward()
     assert (logits.grad != 0).any(dim=-1).tolist() == [[False, True, False]]
 
 
@@ -82,7 +82,7 @@ def test_ignored_tokens_get_no_gradient():
     [
         (torch.zeros(2, 3, 4), torch.zeros(2, 2).long(), {}, "labels must have shape (B, T)"),
         (torch.zeros(2, 4), torch.zeros(2, 3).long(), {}, "got (2, 3) and (2, 4)"),  # a [CLS] head on a token task
-        (torch.zeros(1, 2, 4), torch.full((1, 2), IGNORE), {}, "labels holds nothing but -100"),
+        (torch.zeros(1, 2, 4), torch.full((1, 2), IGNORE_INDEX), {}, "labels holds nothing but -100"),
         (torch.zeros(1, 2, 4), torch.zeros(1, 2).long(), {"num_labelled": 0}, "num_labelled must be at least 1, got 0"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_loss_of_nothing_is_refused(logits, labels, options, message):
 
 
 def test_the_constant_is_torchs():
-    loss = F.cross_entropy(torch.zeros(2, 3), torch.tensor([IGNORE, 1]))
+    loss = F.cross_entropy(torch.zeros(2, 3), torch.tensor([IGNORE_INDEX, 1]))
     assert loss.item() == pytest.approx(torch.tensor(3.0).log().item())
 
 

@@ -50,10 +50,15 @@ def test_what_a_chapter_calls_for_its_mechanism_is_shown():
         "bertbook.attention.attention",
     } <= shown["attention"]
     assert {
-        "bertbook.tiny.TinySelfAttn",
-        "bertbook.tiny.TinyLayer",
+        "bertbook.heads.BertForSequenceClassification",
+        "bertbook.heads.BertForTokenClassification",
+        "bertbook.heads.BertForQuestionAnswering",
         "bertbook.tiny.TinyBertForClassification",
         "bertbook.training.train",
+    } <= shown["finetuning"]
+    assert {
+        "bertbook.tiny.TinySelfAttn",
+        "bertbook.tiny.TinyLayer",
     } <= shown["project"]
 
 

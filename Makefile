@@ -20,7 +20,8 @@ ifneq ($(CHAPTER),$(filter $(CHAPTER),$(PAGES)))
     $(error there is no chapter '$(CHAPTER)'; there are: $(PAGES))
 endif
 BUILD := _build$(if $(CHAPTER),/chapter)
-SPHINX := $(RUN) -m sphinx -n -W -j 4 -c . -d $(BUILD)/doctrees
+# Six processes: each gets few chapters, so two or four cores are busy until the end (a kernel takes half a GB).
+SPHINX := $(RUN) -m sphinx -n -W -j 6 -c . -d $(BUILD)/doctrees
 
 .DEFAULT_GOAL := help
 .PHONY: help html pdf test lint lock clean

@@ -1,4 +1,4 @@
-"""Sphinx configuration. `make html` runs `sphinx-build -n -W -j 4 -c . book _build/html`."""
+"""Sphinx configuration. `make html` runs `sphinx-build -n -W -j 6 -c . book _build/html`."""
 
 import os
 from pathlib import Path

@@ -69,6 +69,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("builder-inited", kernels.prepare)
     app.connect("env-get-outdated", alarm.outdated)
     app.connect("env-before-read-docs", checked.note_what_is_read)
+    app.connect("env-before-read-docs", kernels.spread_chapters)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
     app.connect("missing-reference", reference.leave_foreign_types)

@@ -2,12 +2,14 @@
 
 import json
 import os
+from itertools import zip_longest
 from pathlib import Path
 
 from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
 from myst_nb.core.execute import direct
 from nbclient.exceptions import DeadKernelError
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from bookkit.ledger import LEDGER_VARIABLE
 from bookkit.verify import BUILD_VARIABLE
@@ -31,6 +33,16 @@ IPYTHON_CONFIG = {
 
 # Two builds give equal figures, and a reader's own matplotlibrc changes none of them.
 MATPLOTLIBRC = "svg.hashsalt: book\nsvg.fonttype: path\n"
+
+
+def spread_chapters(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """Sphinx cuts the list of pages into pieces, a process each: no piece shall hold several long chapters.
+
+    So chapters and pages that run nothing take turns.
+    """
+    chapters = [name for name in docnames if "{code-cell}" in env.doc2path(name).read_text("utf-8")]
+    others = [name for name in docnames if name not in chapters]
+    docnames[:] = [name for pair in zip_longest(chapters, others) for name in pair if name]
 
 
 def prepare(app: Sphinx) -> None:

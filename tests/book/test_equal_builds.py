@@ -17,7 +17,7 @@ DATE = "SOURCE_DATE_EPOCH"
 def sphinx(builder: str, folder: Path, doctrees: Path, output: Path) -> None:
     """The book of a folder, built as the Makefile does."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), DATE: date_of_the_build()}
-    options = ["-q", "-n", "-W", "-j", "4", "-c", ".", "-d", str(doctrees), "-b", builder]
+    options = ["-q", "-n", "-W", "-j", "6", "-c", ".", "-d", str(doctrees), "-b", builder]
     subprocess.run(
         [sys.executable, "-m", "sphinx", *options, "book", str(output)], cwd=folder, env=environment, check=True
     )

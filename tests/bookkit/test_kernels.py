@@ -91,3 +91,13 @@ def test_other_results_and_errors_pass_unchanged(monkeypatch):
 
     with pytest.raises(OSError, match="disk full"):
         execute(monkeypatch, fail, "1")
+
+
+def test_chapters_and_other_pages_take_turns(tmp_path):
+    for name in ("a", "b", "d"):
+        (tmp_path / name).write_text("```{code-cell} ipython3\n1\n```\n")
+    for name in ("c", "e"):
+        (tmp_path / name).write_text("words\n")
+    names = ["a", "b", "c", "d", "e"]
+    kernels.spread_chapters(None, SimpleNamespace(doc2path=tmp_path.joinpath), names)
+    assert names == ["a", "c", "b", "e", "d"]

@@ -185,25 +185,25 @@ def checked_step(
 
 
 def finite_array(name: str, numbers: NDArray, kinds: str) -> NDArray:
-    """The argument as an array of finite numbers of these NumPy kinds, else ValueError.
+    """The argument as finite float64 numbers, if it is of these NumPy kinds.
 
+    Whatever is smaller than float64 would overflow where nobody expects it: in int8,
+    127 - (-128) is -1.
+
+    >>> finite_array("logits", np.array([127, -128], dtype=np.int8), "fiu")
+    array([ 127., -128.])
     >>> finite_array("logits", [0.5, np.nan], "f")
     Traceback (most recent call last):
     ValueError: logits must hold finite numbers, got nan
     """
-    try:
-        array = np.asarray(numbers)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be an array: its rows differ in length"
-        ) from None
+    array = as_array(name, numbers)
     if array.dtype.kind not in kinds:
         wanted = "floating-point numbers" if kinds == "f" else "numbers"
         raise ValueError(f"{name} must hold {wanted}, got dtype {array.dtype}")
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
         raise ValueError(f"{name} must hold finite numbers, got {bad}")
-    return array
+    return array.astype(np.float64, copy=False)
 
 
 def as_array(name: str, numbers: NDArray) -> NDArray:

@@ -169,3 +169,18 @@ def test_bad_arguments_are_refused_by_name(replacements, message):
 def test_bad_logits_are_refused(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.float16, np.float32])
+def test_narrow_numbers_are_widened_before_anything_is_subtracted(dtype):
+    logits = np.array([[127, 0], [100, 3]], dtype=dtype) - np.array(0 if dtype == np.uint8 else 28, dtype=dtype)
+    wide = logits.astype(np.float64)
+    np.testing.assert_array_equal(softmax(logits), softmax(wide))
+    labels = np.array([1, 1])
+    assert cross_entropy(logits, labels) == cross_entropy(wide, labels)
+    expected = F.cross_entropy(torch.tensor(wide), torch.tensor(labels)).item()
+    assert cross_entropy(logits, labels) == pytest.approx(expected)
+
+
+def test_many_classes_in_half_precision():
+    assert cross_entropy(np.zeros((1, 100_000), np.float16), [1]) == pytest.approx(np.log(100_000))

@@ -19,7 +19,8 @@ class BertConfig:
         attention_probs_dropout_prob: dropout on the attention weights.
         initializer_range: standard deviation of the initial weights.
         layer_norm_eps: what LayerNorm adds to the variance.
-        pad_token_id: the id of padding, whose token embedding gets no gradient.
+        pad_token_id: the id of padding. A lookup gives its token embedding no gradient;
+            a masked-LM head that is tied to the table does.
 
     Raises:
         ValueError: if a size is not a positive int, hidden_size is not a multiple of
@@ -49,37 +50,7 @@ class BertConfig:
     pad_token_id: int = 0
 
     def __post_init__(self):
-        for name in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "max_position_embeddings",
-            "type_vocab_size",
-        ):
-            size = getattr(self, name)
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise ValueError(f"{name} must be a positive int, got {size!r}")
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                "hidden_size must be a multiple of num_attention_heads = "
-                f"{self.num_attention_heads}, got {self.hidden_size}"
-            )
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            rate = getattr(self, name)
-            if not 0 <= rate < 1:
-                raise ValueError(f"{name} must be in [0, 1), got {rate}")
-        for name in ("initializer_range", "layer_norm_eps"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"{name} must be greater than 0, got {getattr(self, name)}"
-                )
-        if self.pad_token_id not in range(self.vocab_size):
-            raise ValueError(
-                f"pad_token_id must be in [0, vocab_size) = [0, {self.vocab_size}), "
-                f"got {self.pad_token_id}"
-            )
+        check_config(self)
 
     @classmethod
     def base(cls) -> "BertConfig":
@@ -94,4 +65,44 @@ class BertConfig:
             num_hidden_layers=24,
             num_attention_heads=16,
             intermediate_size=4096,
+        )
+
+
+def check_config(config: BertConfig) -> None:
+    """Raise a clear error for a size or rate that no model can have.
+
+    >>> check_config(BertConfig(num_hidden_layers=0))
+    Traceback (most recent call last):
+    ValueError: num_hidden_layers must be a positive int, got 0
+    """
+    for name in (
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "max_position_embeddings",
+        "type_vocab_size",
+    ):
+        size = getattr(config, name)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name} must be a positive int, got {size!r}")
+    if config.hidden_size % config.num_attention_heads:
+        raise ValueError(
+            "hidden_size must be a multiple of num_attention_heads = "
+            f"{config.num_attention_heads}, got {config.hidden_size}"
+        )
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        rate = getattr(config, name)
+        if not 0 <= rate < 1:
+            raise ValueError(f"{name} must be in [0, 1), got {rate}")
+    for name in ("initializer_range", "layer_norm_eps"):
+        if not getattr(config, name) > 0:
+            raise ValueError(
+                f"{name} must be greater than 0, got {getattr(config, name)}"
+            )
+    if config.pad_token_id not in range(config.vocab_size):
+        raise ValueError(
+            f"pad_token_id must be in [0, vocab_size) = [0, {config.vocab_size}), "
+            f"got {config.pad_token_id}"
         )

@@ -3,12 +3,16 @@
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 
 
 @dataclass(frozen=True)
 class Finding:
     """One named case: whether it passed, what was expected, what came out, and why.
+
+    `why` is what the case tries: it holds for every solution, and is no diagnosis of
+    yours. Cases of one `group` stand together, and a report is short about them when
+    not one of them passed.
 
     >>> print(Finding("output shape", False, "(2, 6)", "(6, 2)", "Transposed?"))
     output shape: expected (2, 6), got (6, 2). Transposed?
@@ -19,6 +23,7 @@ class Finding:
     expected: str = ""
     got: str = ""
     why: str = ""
+    group: str = ""
 
     def __str__(self) -> str:
         sentence = f"{self.case}: expected {self.expected}, got {self.got}."
@@ -72,7 +77,7 @@ def recognise(
 
 @dataclass(frozen=True)
 class Report:
-    """All findings about one solution, as plain text.
+    """All findings about one solution, as plain text: the diagnosis, then the cases.
 
     >>> print(Report("TinyLayer", [Finding("it runs", True)]))
     Checking TinyLayer.
@@ -96,11 +101,16 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"Checking {self.subject}."]
-        for finding in self.findings:
-            lines += (
-                [f"passed: {finding.case}"] if finding.passed else failed_lines(finding)
-            )
-        lines += ["", *self.diagnosis()]
+        if not self.passed:
+            lines += [*self.diagnosis(), ""]
+        for group, together in groupby(self.findings, lambda finding: finding.group):
+            cases = list(together)
+            if group and len(cases) > 1 and not any(case.passed for case in cases):
+                lines += none_passed_lines(group, cases)
+                continue
+            for case in cases:
+                lines += [f"passed: {case.case}"] if case.passed else failed_lines(case)
+        lines += [""]
         for note in self.notes:
             lines += folded(note)
         right = len(self.findings) - len(self.failed_cases)
@@ -127,11 +137,29 @@ def failed_lines(finding: Finding) -> list[str]:
     >>> failed_lines(Finding("row sums", False, "1", "2"))
     ['FAILED: row sums', '  expected: 1', '  got: 2']
     """
-    parts = {"expected": finding.expected, "got": finding.got, "why": finding.why}
+    parts = {
+        "expected": finding.expected,
+        "got": finding.got,
+        "this case tests": finding.why,
+    }
     lines = [f"  {name}: {text}" for name, text in parts.items() if text]
     return [
         f"FAILED: {finding.case}",
         *(part for line in lines for part in folded(line)),
+    ]
+
+
+def none_passed_lines(group: str, findings: list[Finding]) -> list[str]:
+    """The lines of a group of cases of which none passed: how many, and the first.
+
+    >>> cases = [Finding("refuses 0", False, "an error", "no error")] * 2
+    >>> print(*none_passed_lines("refuses bad numbers", cases), sep="\\n")
+    FAILED: refuses bad numbers (none of 2 cases passed)
+      the first: refuses 0: expected an error, got no error.
+    """
+    return [
+        f"FAILED: {group} (none of {len(findings)} cases passed)",
+        *folded(f"  the first: {findings[0]}"),
     ]
 
 

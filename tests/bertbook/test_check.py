@@ -4,6 +4,7 @@ The mutants are a student's solution, written apart from the book's and from the
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -702,8 +703,42 @@ def test_a_report_with_a_failed_case_has_not_passed():
     report = Report("it", [Finding("one", True), Finding("two", False, "a", "b", "c")])
     assert not report.passed
     assert report.failed_cases == ["two"]
-    assert "FAILED: two\n  expected: a\n  got: b\n  why: c\n" in str(report)
+    assert "FAILED: two\n  expected: a\n  got: b\n  this case tests: c\n" in str(report)
     assert str(report).endswith("1 of 2 cases passed.")
+
+
+def test_the_diagnosis_comes_before_the_cases():
+    report = str(examine("by_hand", student(("hidden_states[:, 0, :]", "hidden_states[:, -1, :]"))))
+    assert report.splitlines()[2] == "Mistake: wrong position: the last one."
+    assert report.index("Mistake: ") < report.index("FAILED: ")
+    assert "why: " not in report
+
+
+UNCHECKED = re.sub(r'    arrays = .*?"learning_rate"\)\n', "", STUDENT, flags=re.DOTALL)
+
+
+def test_input_that_is_never_refused_takes_one_entry():
+    assert "ValueError" not in UNCHECKED
+    module = {}
+    exec(UNCHECKED, module)
+    report = examine("by_hand", module["bert_fine_tuning_step"])
+    assert len(report.failed_cases) == 15
+    assert str(report).count("FAILED: ") == 1
+    assert "FAILED: refuses bad arguments (none of 15 cases passed)\n  the first: refuses an empty b" in str(report)
+    assert str(report).endswith("11 of 26 cases passed.")
+    assert [m.name for m in report.mistakes] == ["bad input not refused with its name"]
+
+
+def test_a_group_of_which_one_case_passed_is_told_in_full():
+    cases = [Finding("a", False, "x", "y", group="g"), Finding("b", True, group="g"), Finding("c", False, "x", "y")]
+    assert str(Report("it", cases)).count("FAILED: ") == 2
+    assert "none of" not in str(Report("it", cases))
+
+
+def test_wrong_numbers_that_nothing_explains_are_not_put_down_to_something_else():
+    change = ("if not 0 < learning_rate < np.inf:", "if learning_rate == 0:")
+    names = [m.name for m in examine("by_hand", student(change, ("sum(losses) / B", "sum(losses) / B + 1"))).mistakes]
+    assert names == ["one that this check does not know", "bad input not refused with its name"]
 
 
 def test_results_of_plain_lists_and_numpy_scalars_are_accepted():

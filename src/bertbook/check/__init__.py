@@ -91,13 +91,14 @@ def check(exercise: str, solution: Callable, *, train: Callable | None = None) -
 
     >>> check("by_hand", lambda *arguments: {"loss": 0.5})
     Checking by_hand: <lambda>.
+    What came out is what this gives:
+    Mistake: missing key.
+      There is no classifier_W and no classifier_b in it.
+    <BLANKLINE>
     FAILED: form of the result
       expected: a dict with the keys classifier_W, classifier_b, loss
       got: a dict with the keys loss
     <BLANKLINE>
-    What came out is what this gives:
-    Mistake: missing key.
-      There is no classifier_W and no classifier_b in it.
     0 of 1 cases passed.
     """
     print(examine(exercise, solution, train=train))

@@ -100,5 +100,32 @@ latex_elements = {
 \AtBeginDocument{\renewenvironment{sphinxthebibliography}[1]{\begin{thebibliography}{#1}}{\end{thebibliography}}}
 \newenvironment{sphinxclassrecord-mark}{\footnotesize\color{black!70}}{}
 \newenvironment{sphinxclassrecord-note}{\small}{}
+% Activities hold hints and answers, and these hold listings longer than a page. A frame inside a frame
+% cannot break across pages, so these boxes have none: rules around the outer, a bar above the inner.
+\newif\ifinactivity
+\newcommand\activityrule{\noindent{\color{black!60}\rule{\linewidth}{0.8pt}}\par}
+\newenvironment{activitybox}[1]{%
+    \par\needspace{5\baselineskip}\vskip0.6\baselineskip
+    \ifinactivity
+        \noindent\colorbox{black!8}{\parbox{\dimexpr\linewidth-2\fboxsep}{\strut\sphinxstrong{#1}\strut}}\par
+    \else
+        \activityrule\nobreak\noindent\sphinxstrong{#1}\par
+    \fi
+    \let\closeactivity\relax
+    \ifinactivity\else\def\closeactivity{\nobreak\activityrule}\fi
+    \inactivitytrue\nobreak
+}{\par\closeactivity\vskip0.6\baselineskip}
+\renewenvironment{sphinxnote}[1]{\begin{activitybox}{#1}}{\end{activitybox}}
+\renewenvironment{sphinxhint}[1]{\begin{activitybox}{\sphinxremovefinalcolon{#1}}}{\end{activitybox}}
 """,
 }
+
+
+def setup(app):
+    """Let the PDF, whose index is LaTeX's own, pass over the HTML index in the table of contents."""
+
+    def forgive(app):
+        if app.builder.name == "latex":
+            app.config.suppress_warnings = [*app.config.suppress_warnings, "toc.not_readable"]
+
+    app.connect("builder-inited", forgive)

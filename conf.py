@@ -100,6 +100,9 @@ latex_elements = {
 \AtBeginDocument{\renewenvironment{sphinxthebibliography}[1]{\begin{thebibliography}{#1}}{\end{thebibliography}}}
 \newenvironment{sphinxclassrecord-mark}{\footnotesize\color{black!70}}{}
 \newenvironment{sphinxclassrecord-note}{\small}{}
+% The mark of what was checked stays under its table.
+\pretocmd{\sphinxattableend}{\nobreak}{}{\errmessage{sphinxattableend has changed}}
+\AtBeginEnvironment{sphinxtheindex}{\raggedright}
 % Activities hold hints and answers, and these hold listings longer than a page. A frame inside a frame
 % cannot break across pages, so these boxes have none: rules around the outer, a bar above the inner.
 \newif\ifinactivity

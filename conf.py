@@ -42,7 +42,7 @@ if bookkit_chapter:
 
 add_module_names = False  # in the reference: the section says in which module a name is
 python_maximum_signature_line_length = 88
-modindex_common_prefix = ["bertbook."]
+html_domain_indices = latex_domain_indices = False  # the reference is a list of modules already
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 
@@ -122,13 +122,3 @@ latex_elements = {
 \renewenvironment{sphinxhint}[1]{\begin{activitybox}{\sphinxremovefinalcolon{#1}}}{\end{activitybox}}
 """,
 }
-
-
-def setup(app):
-    """Let the PDF, whose index is LaTeX's own, pass over the HTML index in the table of contents."""
-
-    def forgive(app):
-        if app.builder.name == "latex":
-            app.config.suppress_warnings = [*app.config.suppress_warnings, "toc.not_readable"]
-
-    app.connect("builder-inited", forgive)

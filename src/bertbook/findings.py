@@ -93,10 +93,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
+        """Whether every case passed."""
         return all(finding.passed for finding in self.findings)
 
     @property
     def failed_cases(self) -> list[str]:
+        """The names of the cases that failed, in the order of the report."""
         return [finding.case for finding in self.findings if not finding.passed]
 
     def __str__(self) -> str:

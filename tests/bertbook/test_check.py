@@ -428,10 +428,64 @@ class ThreeProjections(TinySelfAttn):
         return torch.cat([projection(x) for projection in self.projections], dim=-1)
 
 
-def test_attention_of_other_layers_is_not_held_against_the_formula():
+def test_three_projections_are_held_against_the_formula_in_any_order():
     report = examine("milestone_1", ThreeProjections)
     assert report.passed, str(report)
-    assert "Not compared with the formula: there is no fused projection to compare." in str(report)
+
+    class KeyFirst(ThreeProjections):
+        def qkv(self, x):
+            key, query, value = super().qkv(x).chunk(3, dim=-1)
+            return torch.cat([query, key, value], dim=-1)
+
+    assert examine("milestone_1", KeyFirst).passed
+
+    class Unscaled(ThreeProjections):
+        def qkv(self, x):
+            query, key, value = super().qkv(x).chunk(3, dim=-1)
+            return torch.cat([8**0.5 * query, key, value], dim=-1)
+
+    report = examine("milestone_1", Unscaled)
+    assert report.failed_cases == ["the formula, with your weights"]
+    assert [m.name for m in report.mistakes] == ["missing scaling"]
+
+
+def test_attention_that_cannot_be_held_against_the_formula_has_not_passed():
+    class Scaled(TinySelfAttn):
+        def __init__(self, hidden_size, num_heads):
+            super().__init__(hidden_size, num_heads)
+            self.wide = nn.Linear(1, 1, bias=False)
+
+    report = examine("milestone_1", Scaled)
+    assert report.failed_cases == ["number of parameters", "the formula, with your weights"]
+    assert "nn.Linear(D, 3 * D, bias=False) and nn.Linear(D, D), and no other" in str(report)
+
+
+def with_dropout(dropout):
+    class Dropped(TinySelfAttn):
+        def __init__(self, hidden_size=32, num_heads=4):
+            super().__init__(hidden_size, num_heads)
+            self.dropout = nn.Dropout(0.5)
+
+        def forward(self, x):
+            output, weights = super().forward(x)
+            return dropout(self, output), weights
+
+    class Classifier(TinyBertForClassification):
+        def __init__(self):
+            super().__init__()
+            for layer in self.layers:
+                layer.attn, before = Dropped(), layer.attn
+                layer.attn.load_state_dict(before.state_dict())
+
+    return {"milestone_1": Dropped, "milestone_2": Classifier}
+
+
+@pytest.mark.parametrize("exercise", ["milestone_1", "milestone_2"])
+def test_dropout_is_turned_off_or_named(exercise):
+    report = examine(exercise, with_dropout(lambda self, x: self.dropout(x))[exercise])
+    assert report.passed, str(report)
+    report = examine(exercise, with_dropout(lambda self, x: F.dropout(x, 0.5))[exercise])
+    assert [m.name for m in report.mistakes] == ["another result at every call"]
 
 
 @pytest.mark.parametrize(
@@ -609,6 +663,44 @@ def test_a_correct_classifier_passes(model_class):
     assert report.mistakes == []
 
 
+class NormsFirst(StudentLayer):
+    def __init__(self, options):
+        super().__init__(options)
+        norms, rest = ("norm1", "norm2"), ("up", "down", "attn")
+        self._modules = {name: self._modules[name] for name in (*norms, *rest)}
+
+
+@pytest.mark.parametrize("activation", [F.gelu, F.relu])
+def test_a_classifier_is_compared_in_whatever_order_it_is_created(activation, monkeypatch):
+    monkeypatch.setitem(globals(), "StudentLayer", NormsFirst)
+    model_class = classifier_mutant(activation=activation)
+    assert next(iter(model_class().layers[0].named_parameters()))[0] == "norm1.weight"
+    report = examine("milestone_2", model_class)
+    assert report.passed == (activation is F.gelu)
+    assert [m.name for m in report.mistakes] == ([] if report.passed else ["ReLU instead of GELU"])
+    assert report.notes == [
+        "Your parameters are created in another order than the book's. That is no fault, but the same seed gives "
+        "other numbers than the book prints."
+    ]
+
+
+def test_a_classifier_that_cannot_be_compared_has_not_passed():
+    class Reshaped(TinyBertForClassification):
+        def __init__(self):
+            super().__init__()
+            self.pos_emb.weight = nn.Parameter(self.pos_emb.weight[None])
+
+        def encode(self, input_ids):
+            x = self.tok_emb(input_ids) + self.pos_emb.weight[0, : input_ids.shape[1]]
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    report = examine("milestone_2", Reshaped)
+    assert report.failed_cases == ["the formula, with your parameters"]
+    assert "other shapes, with which the formula cannot be computed" in str(report)
+
+
 def my_loop(zero=True, after=False, optimizer=torch.optim.Adam, lr=1e-3, again=False, step=True):
     def loop(model, input_ids, labels, epochs):
         optim, losses = optimizer(model.parameters(), lr=lr), []
@@ -747,3 +839,148 @@ def test_results_of_plain_lists_and_numpy_scalars_are_accepted():
         return result | {"classifier_b": result["classifier_b"].tolist(), "loss": np.float64(result["loss"])}
 
     assert examine("by_hand", step).passed
+
+
+# Rounding
+
+
+def test_a_result_off_by_a_ten_thousandth_fails():
+    report = examine("by_hand", student(("sum(losses) / B", "sum(losses) / B + 1e-4")))
+    assert "the worked example" in report.failed_cases
+    assert report.mistakes == []
+
+
+def test_a_result_off_by_a_hundred_millionth_fails_and_is_printed_apart():
+    report = examine("by_hand", student(("sum(losses) / B", "sum(losses) / B + 1e-8")))
+    case = next(finding for finding in report.findings if finding.case == "the worked example")
+    assert not case.passed
+    assert case.expected != case.got
+
+
+IN_FLOAT32 = (
+    "x = hidden_states[:, 0, :]",
+    "x = hidden_states[:, 0, :].astype(np.float32); "
+    "classifier_W = classifier_W.astype(np.float32); classifier_b = classifier_b.astype(np.float32)",
+)
+
+
+def test_float32_is_named_and_its_digits_are_shown():
+    report = examine("by_hand", student(IN_FLOAT32))
+    assert not report.passed
+    assert [m.name for m in report.mistakes] == ["float32 instead of float64"]
+    wrong = [finding for finding in report.findings if not finding.passed]
+    assert all(finding.expected != finding.got for finding in wrong)
+
+
+def test_a_mistake_in_float32_is_named_too():
+    report = examine("by_hand", student(IN_FLOAT32, ("g = g / B", "g = g")))
+    assert [m.name for m in report.mistakes] == ["missing division by B", "float32 instead of float64"]
+
+
+# What ends, hides or never ends
+
+
+ENDINGS = ["raise SystemExit", "raise SystemExit(0)", "import sys; sys.exit(0)", "raise GeneratorExit",
+           "raise type('Own', (BaseException,), {})"]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_whatever_is_raised_inside_a_solution_is_a_failed_case(exercise, ending, folder, capsys):
+    texts = {
+        "by_hand": f"def bert_fine_tuning_step(*arguments):\n    {ending}\n",
+        "milestone_1": f"class TinySelfAttn:\n    def __init__(self, *sizes):\n        {ending}\n",
+        "milestone_2": f"def TinyBertForClassification():\n    {ending}\n",
+        "milestone_3": "from bertbook.tiny import TinyBertForClassification\n\n"
+        f"def train(model, input_ids, labels, epochs):\n    {ending}\n",
+    }
+    assert command.main(["check", exercise, write(folder, texts[exercise])]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED: " in out
+    assert " of my_step.py: " in out
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_whatever_is_raised_while_a_file_runs_is_explained(ending, folder, capsys):
+    assert command.main(["check", "by_hand", write(folder, f"{ending}\n")]) == 2
+    assert capsys.readouterr().out.startswith(("my_step.py ends the program", "my_step.py does not run to its end."))
+
+
+def test_the_readers_interrupt_is_left_alone(folder):
+    text = "def bert_fine_tuning_step(*arguments):\n    raise KeyboardInterrupt\n"
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["check", "by_hand", write(folder, text)])
+
+
+def test_an_ending_at_a_later_call_gives_no_status_of_its_own(folder, capsys):
+    text = (
+        "from bertbook import tiny\n\nmade = []\n\n"
+        "def TinyBertForClassification():\n    made.append(1)\n    if len(made) > 1:\n        raise SystemExit(0)\n"
+        "    return tiny.TinyBertForClassification()\n\n"
+        "def train(model, input_ids, labels, epochs):\n    return [0.5] * epochs\n"
+    )
+    assert command.main(["check", "milestone_3", write(folder, text)]) == 1
+    assert "SystemExit: 0, in line 8 of my_step.py" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("trick", ["del sys.modules[__name__]", "sys.path.clear()", "sys.path = []"])
+def test_a_file_that_clears_what_the_check_needs_is_checked_all_the_same(trick, folder, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path, entries = sys.path, list(sys.path)
+    assert examine_file("by_hand", write(folder, f"{STUDENT}\nimport sys\n{trick}\n")).passed
+    assert sys.path is path
+    assert sys.path == entries
+
+
+def test_a_file_with_the_name_of_a_library_is_refused(folder):
+    write(folder, STUDENT, "json.py")
+    with pytest.raises(CannotCheck, match=r"json\.py hides Python's own json\. Rename the file"):
+        load_solution("json.py")
+    write(folder, STUDENT)
+    write(folder, STUDENT, "numpy.py")
+    for name in ("numpy.py", "my_step.py"):
+        with pytest.raises(CannotCheck, match=r"numpy\.py hides the library: import numpy finds this file"):
+            load_solution(name)
+
+
+@pytest.mark.parametrize("name", ["my.IPYNB", "my.Ipynb"])
+def test_a_notebook_is_refused_in_any_case(name, folder):
+    write(folder, STUDENT, name)
+    with pytest.raises(CannotCheck, match=r"is a notebook\. Check it from one of its own cells"):
+        load_solution(name)
+
+
+def test_a_tensor_that_requires_a_gradient_is_told_so():
+    def step(*arguments):
+        result = bert_fine_tuning_step(*arguments)
+        return result | {"classifier_W": torch.tensor(result["classifier_W"], requires_grad=True)}
+
+    report = examine("by_hand", step)
+    assert report.failed_cases == ["form of the result"]
+    assert report.findings[0].got.startswith("a Tensor; RuntimeError: ")
+    assert [m.name for m in report.mistakes] == ["classifier_W is not an array"]
+
+
+def test_a_function_of_other_arguments_is_told_once():
+    report = examine("by_hand", lambda hidden_states, labels: {})
+    assert [finding.got for finding in report.findings] == ["a function of hidden_states, labels"]
+    assert [m.name for m in report.mistakes] == ["other arguments"]
+    assert examine("by_hand", lambda hidden_states, *rest, more=1: bert_fine_tuning_step(hidden_states, *rest)).passed
+
+
+def test_a_loop_without_an_end_is_stopped(folder):
+    text = (
+        "def bert_fine_tuning_step(*arguments):\n    while True:\n        try:\n            1 + 1\n"
+        "        except:\n            pass\n"
+    )
+    write(folder, text)
+    program = (
+        "import sys\nfrom bertbook import __main__ as command\ncommand.LIMIT = 1\n"
+        "sys.exit(command.main(['check', 'by_hand', 'my_step.py']))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=60)
+    assert run.returncode == 1
+    assert run.stdout.startswith("Stopped: not done after 1 seconds, in line ")
+    assert run.stdout.endswith("Is there a loop without an end?\n")
+    assert run.stderr == ""

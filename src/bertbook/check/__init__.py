@@ -122,7 +122,7 @@ def examine_file(exercise: str, path: str) -> Report:
             name
             for name, value in defined.items()
             if callable(value)
-            and getattr(value, "__module__", None) == defined["__name__"]
+            and getattr(value, "__module__", None) == defined.get("__name__")
         ]
         has = (
             f"It defines {', '.join(own)}."

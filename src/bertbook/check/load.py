@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+HIDING = ("numpy.py", "torch.py", "bertbook.py")
 PACKAGE = str(Path(__file__).parents[1])
 LIBRARIES = tuple(
     {sysconfig.get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")}
@@ -33,7 +34,7 @@ def load_solution(path: str) -> ModuleType:
     bertbook.check.load.CannotCheck: There is no file my_step.py. Is this its folder?
     """
     file = Path(path)
-    if file.suffix == ".ipynb":
+    if file.suffix.lower() == ".ipynb":
         raise CannotCheck(
             f"{path} is a notebook. Check it from one of its own cells: "
             "from bertbook.check import check; check(exercise, your_function)"
@@ -42,9 +43,11 @@ def load_solution(path: str) -> ModuleType:
         raise CannotCheck(f"{path} is a folder; name the Python file in it.")
     if not file.is_file():
         raise CannotCheck(f"There is no file {path}. Is this its folder?")
+    refuse_hiding_names(file)
     module = ModuleType(file.stem)
     module.__file__ = path
-    sys.path.insert(0, str(file.parent))  # for what stands beside it
+    search, entries, folder = sys.path, sys.path.copy(), str(file.parent)
+    search.insert(0, folder)  # for what stands beside it
     sys.modules[file.stem], before = module, sys.modules.get(file.stem)
     try:
         exec(compile(file.read_bytes(), path, "exec"), vars(module))
@@ -59,20 +62,42 @@ def load_solution(path: str) -> ModuleType:
             f"{path} ends the program before it can be checked. "
             "Put what it does besides defining under: if __name__ == '__main__':"
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise CannotCheck(
             f"{path} does not run to its end.\n{describe_error(error)}"
         ) from error
     finally:
-        sys.path.remove(str(file.parent))
+        # Whatever the file did to the list, what stood there stands there again.
+        added = [entry for entry in sys.path if entry not in (*entries, folder)]
+        search[:], sys.path = [*added, *entries], search
         if before is None:
-            del sys.modules[file.stem]
+            sys.modules.pop(file.stem, None)
         else:
             sys.modules[file.stem] = before
     return module
 
 
-def describe_error(error: Exception) -> str:
+def refuse_hiding_names(file: Path) -> None:
+    """Refuse a file, or one beside it, that Python would import for a library.
+
+    >>> refuse_hiding_names(Path("json.py"))
+    Traceback (most recent call last):
+    bertbook.check.load.CannotCheck: json.py hides Python's own json. Rename the file.
+    """
+    for name in HIDING:
+        hiding = file.parent / name
+        if hiding.is_file():
+            raise CannotCheck(
+                f"{hiding} hides the library: import {hiding.stem} finds this file "
+                "instead. Rename the file."
+            )
+    if file.stem in sys.stdlib_module_names:
+        raise CannotCheck(f"{file} hides Python's own {file.stem}. Rename the file.")
+
+
+def describe_error(error: BaseException) -> str:
     """The error with the last line of the reader's own code that it passed through.
 
     >>> try:
@@ -82,15 +107,23 @@ def describe_error(error: Exception) -> str:
     TypeError
     """
     kind = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)
+    return kind + readers_line(traceback.extract_tb(error.__traceback__))
+
+
+def readers_line(frames: traceback.StackSummary) -> str:
+    """The last line of the reader's own code among these, to end a sentence with.
+
+    >>> readers_line(traceback.StackSummary.from_list([("<cell>", 3, "f", None)]))
+    ', in line 3 of your cell'
+    """
     theirs = [frame for frame in frames if is_readers(frame.filename)]
     if not theirs:
-        return kind
+        return ""
     last = theirs[-1]
     on_disk = Path(last.filename).is_file() and "ipykernel_" not in last.filename
     place = Path(last.filename).name if on_disk else "your cell"
     code = linecache.getline(last.filename, last.lineno).strip()
-    return f"{kind}, in line {last.lineno} of {place}" + (f": {code}" if code else "")
+    return f", in line {last.lineno} of {place}" + (f": {code}" if code else "")
 
 
 def is_readers(filename: str) -> bool:

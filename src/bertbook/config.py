@@ -101,8 +101,10 @@ def check_config(config: BertConfig) -> None:
             raise ValueError(
                 f"{name} must be greater than 0, got {getattr(config, name)}"
             )
-    if config.pad_token_id not in range(config.vocab_size):
+    pad = config.pad_token_id
+    is_int = isinstance(pad, int) and not isinstance(pad, bool)
+    if not is_int or pad not in range(config.vocab_size):
         raise ValueError(
             f"pad_token_id must be in [0, vocab_size) = [0, {config.vocab_size}), "
-            f"got {config.pad_token_id}"
+            f"got {pad}: give an int"
         )

@@ -1,5 +1,7 @@
 """Discriminative learning rates: the lower the layer, the smaller its rate."""
 
+import math
+
 from torch import nn
 
 from bertbook.freezing import model_parts, part_of
@@ -16,6 +18,7 @@ def geometric_rates(
         factor: at least 1; with 1 all rates are equal.
 
     Raises:
+        TypeError: if parts is a single string.
         ValueError: if parts is empty, or a number is out of range.
 
     Source: the fine-tuning text, discriminative rates; Howard and Ruder 2018.
@@ -23,12 +26,14 @@ def geometric_rates(
     >>> geometric_rates(["layer.0", "layer.1", "head"], top_rate=0.4, factor=2)
     {'layer.0': 0.1, 'layer.1': 0.2, 'head': 0.4}
     """
+    if isinstance(parts, str):
+        raise TypeError(f"parts must be a list of parts, got the text {parts!r}")
     if not parts:
         raise ValueError("parts is empty: give at least one part")
-    if not top_rate > 0:
+    if not 0 < top_rate < math.inf:
         raise ValueError(f"top_rate must be greater than 0, got {top_rate}")
-    if not factor >= 1:
-        raise ValueError(f"factor must be at least 1, got {factor}")
+    if not 1 <= factor < math.inf:
+        raise ValueError(f"factor must be at least 1, got {factor}; 1 keeps all equal")
     top = len(parts) - 1
     return {part: top_rate / factor ** (top - i) for i, part in enumerate(parts)}
 
@@ -41,7 +46,7 @@ def factor_per_layer(lower: tuple[int, float], upper: tuple[int, float]) -> floa
         upper: (layer, rate) of a higher layer.
 
     Raises:
-        ValueError: if upper is not above lower.
+        ValueError: if upper is not above lower, or a rate is not positive.
 
     >>> round(factor_per_layer((0, 1.0), (3, 8.0)), 9)
     2.0
@@ -51,6 +56,9 @@ def factor_per_layer(lower: tuple[int, float], upper: tuple[int, float]) -> floa
         raise ValueError(
             f"upper must be a higher layer than {lower[0]}, got {upper[0]}"
         )
+    for name, (_, rate) in (("lower", lower), ("upper", upper)):
+        if not 0 < rate < math.inf:
+            raise ValueError(f"{name} must have a rate greater than 0, got {rate}")
     return (upper[1] / lower[1]) ** (1 / layers)
 
 
@@ -72,7 +80,7 @@ def layerwise_groups(
 
     Raises:
         ValueError: if rates lacks a trainable part or names an unknown one, a rate is
-            not positive, or weight_decay is negative.
+            not positive, weight_decay is negative, or nothing is left to train.
 
     Source: the fine-tuning text, discriminative rates.
 
@@ -102,6 +110,11 @@ def layerwise_groups(
         if parameter.requires_grad:
             decays = parameter.dim() > 1  # biases and LayerNorm are vectors
             groups.setdefault((part_of(name), decays), []).append(parameter)
+    if not groups:
+        raise ValueError(
+            "model has no trainable parameter: unfreeze a part of it before you "
+            "build the optimiser"
+        )
     for part, _ in groups:
         if part not in rates:
             raise ValueError(f"rates lacks {part!r}, which has something to train")

@@ -4,6 +4,8 @@ Vectors are columns in the formulas and rows in the tensors, as everywhere in to
 linear layer stores W with shape (out, in) and computes x Wᵀ.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -27,6 +29,7 @@ class LoRALinear(nn.Module):
         generator: draws A.
 
     Raises:
+        TypeError: if base is not an nn.Linear, or rank not an int.
         ValueError: if rank or alpha is out of range.
 
     Source: the fine-tuning text, efficient methods; Hu et al. 2021, section 4.1.
@@ -47,13 +50,8 @@ class LoRALinear(nn.Module):
         generator: torch.Generator | None = None,
     ):
         super().__init__()
+        check_lora(base, rank, alpha)
         out_features, in_features = base.weight.shape
-        if not 1 <= rank <= min(out_features, in_features):
-            raise ValueError(
-                f"rank must be from 1 to {min(out_features, in_features)}, got {rank}"
-            )
-        if not alpha > 0:
-            raise ValueError(f"alpha must be greater than 0, got {alpha}")
         self.base = base.requires_grad_(False)
         self.scale = alpha / rank
         like = {"device": base.weight.device, "dtype": base.weight.dtype}
@@ -67,10 +65,14 @@ class LoRALinear(nn.Module):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """One linear layer with the weight W + (alpha/r) B A: no cost at inference."""
+        """One linear layer with the weight W + (alpha/r) B A: no cost at inference.
+
+        It is frozen, as the base is.
+        """
         out_features, in_features = self.base.weight.shape
         has_bias = self.base.bias is not None
-        linear = nn.Linear(
+        linear = nn.utils.skip_init(  # draws nothing: the weights come from the base
+            nn.Linear,
             in_features,
             out_features,
             bias=has_bias,
@@ -80,7 +82,41 @@ class LoRALinear(nn.Module):
         linear.weight.copy_(self.base.weight + self.scale * self.B @ self.A)
         if has_bias:
             linear.bias.copy_(self.base.bias)
+        for new, old in zip(linear.parameters(), self.base.parameters(), strict=True):
+            new.requires_grad_(old.requires_grad)
         return linear
+
+
+def check_lora(base: nn.Linear, rank: int, alpha: float) -> None:
+    """Raise a clear error for arguments that LoRALinear cannot use.
+
+    >>> check_lora(nn.Linear(6, 4), 5, 1.0)
+    Traceback (most recent call last):
+    ValueError: rank must be from 1 to 4, got 5
+    """
+    if not isinstance(base, nn.Linear):
+        raise TypeError(f"base must be an nn.Linear, got {type(base).__name__}")
+    if not isinstance(rank, int) or isinstance(rank, bool):
+        raise TypeError(f"rank must be an int, got {rank!r}")
+    if not 1 <= rank <= min(base.weight.shape):
+        raise ValueError(f"rank must be from 1 to {min(base.weight.shape)}, got {rank}")
+    if not 0 < alpha < math.inf:
+        raise ValueError(
+            f"alpha must be greater than 0, got {alpha}: give a finite number"
+        )
+
+
+def check_size(name: str, size: int) -> None:
+    """Raise a clear error for a size that is not a positive int.
+
+    >>> check_size("bottleneck", 0)
+    Traceback (most recent call last):
+    ValueError: bottleneck must be at least 1, got 0
+    """
+    if not isinstance(size, int) or isinstance(size, bool):
+        raise TypeError(f"{name} must be an int, got {size!r}")
+    if size < 1:
+        raise ValueError(f"{name} must be at least 1, got {size}")
 
 
 def freeze_all_but_head(model: nn.Module) -> None:
@@ -117,7 +153,9 @@ def add_lora(
         how many trainable numbers were added.
 
     Raises:
-        ValueError: if no linear layer has such a name; or as for LoRALinear.
+        TypeError: if targets is a single string.
+        ValueError: if a target names no linear layer; or as for LoRALinear. The model
+            is unchanged then.
 
     Source: Hu et al. 2021, section 4.2.
 
@@ -127,14 +165,22 @@ def add_lora(
     >>> f"{add_lora(model, rank=8):,}"
     '294,912'
     """
+    if isinstance(targets, str):
+        raise TypeError(f"targets must be a tuple of names, got the text {targets!r}")
     found = [
         (parent, name, layer)
         for parent in model.modules()
         for name, layer in parent.named_children()
         if name in targets and isinstance(layer, nn.Linear)
     ]
-    if not found:
-        raise ValueError(f"targets must name linear layers of the model, got {targets}")
+    missing = set(targets) - {name for _, name, _ in found}
+    if missing or not found:
+        raise ValueError(
+            f"targets must name linear layers of the model, got {targets}: "
+            f"it has none called {sorted(missing)}"
+        )
+    for _, _, layer in found:  # all is checked before anything changes
+        check_lora(layer, rank, alpha)
     freeze_all_but_head(model)
     before = count_parameters(model)
     for parent, name, layer in found:
@@ -146,12 +192,17 @@ def add_lora(
 def merge_lora(model: nn.Module) -> nn.Module:
     """Replace every LoRALinear by one linear layer with the merged weight, in place.
 
+    A merged layer is frozen, as its base was. A model that *is* a LoRALinear cannot be
+    replaced in place: the merged layer is what is returned.
+
     >>> model = nn.Sequential(LoRALinear(nn.Linear(6, 4), rank=2, alpha=4.0))
     >>> merge_lora(model)
     Sequential(
       (0): Linear(in_features=6, out_features=4, bias=True)
     )
     """
+    if isinstance(model, LoRALinear):
+        return model.merged()
     for parent in list(model.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, LoRALinear):
@@ -194,11 +245,11 @@ class Adapter(nn.Module):
             "hidden_size": hidden_size,
             "bottleneck": bottleneck,
         }.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
-        like = {"dtype": dtype, "device": device}
-        self.down = nn.Linear(hidden_size, bottleneck, **like)
-        self.up = nn.Linear(bottleneck, hidden_size, **like)
+            check_size(name, size)
+        like = {"dtype": dtype, "device": device or torch.get_default_device()}
+        # skip_init: nn.Linear alone would draw from the global generator.
+        self.down = nn.utils.skip_init(nn.Linear, hidden_size, bottleneck, **like)
+        self.up = nn.utils.skip_init(nn.Linear, bottleneck, hidden_size, **like)
         nn.init.normal_(self.down.weight, std=hidden_size**-0.5, generator=generator)
         for zero in (self.down.bias, self.up.weight, self.up.bias):
             nn.init.zeros_(zero)
@@ -225,7 +276,8 @@ def add_adapters(
         how many trainable numbers there are now besides the head.
 
     Raises:
-        ValueError: if the model has no BERT layer, or bottleneck is not positive.
+        ValueError: if the model has no BERT layer, or has adapters already, or
+            bottleneck is not positive. The model is unchanged then.
 
     Source: Houlsby et al. 2019, figure 2.
 
@@ -241,6 +293,9 @@ def add_adapters(
     ]
     if not sublayers:
         raise ValueError(f"model has no BERT layer, got a {type(model).__name__}")
+    if not all(isinstance(part.dense, nn.Linear) for part in sublayers):
+        raise ValueError("model has adapters (or LoRA) already: start from a new model")
+    check_size("bottleneck", bottleneck)
     freeze_all_but_head(model)
     before = count_parameters(model)
     for sublayer in sublayers:
@@ -290,8 +345,7 @@ class PromptTuning(nn.Module):
         generator: torch.Generator | None = None,
     ):
         super().__init__()
-        if prompt_length < 1:
-            raise ValueError(f"prompt_length must be at least 1, got {prompt_length}")
+        check_size("prompt_length", prompt_length)
         freeze_all_but_head(classifier)
         self.classifier = classifier
         table = classifier.bert.embeddings.word_embeddings.weight
@@ -309,6 +363,7 @@ class PromptTuning(nn.Module):
         if attention_mask is not None:
             real = attention_mask.new_ones(prompt.shape[:2])
             mask = padding_mask(torch.cat([real, attention_mask], dim=1))
+            mask = mask.to(tokens.dtype)
         states = torch.cat([prompt, tokens], dim=1)
         for layer in bert.encoder["layer"]:
             states = layer(states, mask=mask)

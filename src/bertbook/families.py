@@ -55,7 +55,7 @@ class DecoderOnly(nn.Module):
     def forward(self, input_ids: Tensor) -> Tensor:
         """Token ids (B, T) -> states (B, T, D)."""
         states = self.decoder.embeddings(input_ids)
-        mask = causal_mask(input_ids.shape[1])
+        mask = causal_mask(input_ids.shape[1]).to(states)  # its dtype and device
         for layer in self.decoder.encoder["layer"]:
             states = layer(states, mask=mask)
         return states
@@ -106,7 +106,7 @@ class DecoderLayer(nn.Module):
 
     def forward(self, hidden_states: Tensor, *, memory: Tensor) -> Tensor:
         """States (B, T_q, D) and memory (B, T_k, D) -> states (B, T_q, D)."""
-        mask = causal_mask(hidden_states.shape[1])
+        mask = causal_mask(hidden_states.shape[1]).to(hidden_states)
         context = self.self_attention(hidden_states, mask=mask)
         states = self.self_output(context, hidden_states)
         states = self.cross_output(self.cross_attention(states, memory=memory), states)
@@ -204,14 +204,21 @@ def name_attention(influenced: Tensor) -> str:
         (left-to-right)" if on none that comes later, "mixed" if on some of these.
 
     Raises:
-        ValueError: if a state does not depend on its own token and on all earlier
-            ones. None of the three families is blind there.
+        ValueError: if influenced is not a square bool matrix, or a state does not
+            depend on its own token and on all earlier ones. None of the three families
+            is blind there.
 
     Source: slide 5.
 
     >>> name_attention(torch.tensor([[True, False], [True, True]]))
     'causal (left-to-right)'
     """
+    square = influenced.dim() == 2 and influenced.shape[0] == influenced.shape[1]
+    if not square or influenced.dtype != torch.bool:
+        raise ValueError(
+            "influenced must be a bool matrix of shape (T, T), as influence gives it, "
+            f"got {influenced.dtype} of shape {tuple(influenced.shape)}"
+        )
     ahead = torch.ones_like(influenced).triu(diagonal=1)  # the token comes later
     if not influenced[~ahead].all():
         raise ValueError(

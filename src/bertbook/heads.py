@@ -95,6 +95,21 @@ class BertForPreTraining(nn.Module):
         )
 
 
+def check_num_labels(num_labels: int) -> None:
+    """Raise a clear error for a number of classes that no head can have.
+
+    >>> check_num_labels(0)
+    Traceback (most recent call last):
+    ValueError: num_labels must be a positive int, got 0
+    """
+    if (
+        not isinstance(num_labels, int)
+        or isinstance(num_labels, bool)
+        or num_labels < 1
+    ):
+        raise ValueError(f"num_labels must be a positive int, got {num_labels!r}")
+
+
 class BertForSequenceClassification(nn.Module):
     """Dropout and a linear layer on the pooled [CLS] state: one label a sequence.
 
@@ -109,6 +124,7 @@ class BertForSequenceClassification(nn.Module):
 
     def __init__(self, config: BertConfig, *, num_labels: int):
         super().__init__()
+        check_num_labels(num_labels)
         self.bert = BertModel(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
@@ -134,6 +150,7 @@ class BertForTokenClassification(nn.Module):
 
     def __init__(self, config: BertConfig, *, num_labels: int):
         super().__init__()
+        check_num_labels(num_labels)
         self.bert = BertModel(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)

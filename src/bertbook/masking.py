@@ -42,8 +42,8 @@ def mask_tokens(
         original id where a token was selected, and IGNORE_INDEX everywhere else.
 
     Raises:
-        TypeError: if input_ids does not hold integers, an id is not an int, or
-            generator is not a torch.Generator.
+        TypeError: if input_ids is not a tensor of integers, an id is not an int,
+            probability is not a number, or generator is not a torch.Generator.
         ValueError: if probability is not between 0 and 1, an id is outside [0, V),
             mask_token_id is not special, or every id is special.
 
@@ -58,6 +58,8 @@ def mask_tokens(
     >>> masked_ids
     tensor([[1, 5, 3, 9, 3, 9, 2]])
     """
+    if isinstance(probability, bool) or not isinstance(probability, float | int):
+        raise TypeError(f"probability must be a number, got {probability!r}")
     if not 0 < probability < 1:
         raise ValueError(
             f"probability must be between 0 and 1, both excluded, got {probability}"
@@ -200,6 +202,11 @@ def check_masking(
     Traceback (most recent call last):
     ValueError: input_ids holds 7; ids must be in [0, vocab_size) = [0, 5)
     """
+    if not isinstance(input_ids, Tensor):
+        raise TypeError(
+            "input_ids must be a torch.Tensor, got "
+            f"{type(input_ids).__name__}: use torch.tensor(input_ids)"
+        )
     if input_ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(
             f"input_ids must be int64 or int32 token ids, got {input_ids.dtype}"
@@ -209,12 +216,17 @@ def check_masking(
             "generator must be a torch.Generator, such as "
             f"torch.Generator().manual_seed(0), got {type(generator).__name__}"
         )
-    special = sorted(set(special_token_ids))
+    if not isinstance(special_token_ids, Iterable):
+        raise TypeError(
+            f"special_token_ids must be a list of ids, got {special_token_ids!r}"
+        )
+    special = list(special_token_ids)
     named = {"vocab_size": [vocab_size], "mask_token_id": [mask_token_id]}
     for name, ids in {**named, "special_token_ids": special}.items():
         for token_id in ids:
             if not isinstance(token_id, int) or isinstance(token_id, bool):
                 raise TypeError(f"{name} must hold ints, got {token_id!r}")
+    special = sorted(set(special))
     if vocab_size < 1:
         raise ValueError(f"vocab_size must be at least 1, got {vocab_size}")
     if mask_token_id not in special:
@@ -300,7 +312,8 @@ def evaluate_masked_lm(
 
     The text is masked here too: on unmasked text a model could copy. The seed makes
     the masking the same at every call, so that two results can be compared. The model
-    is put into evaluation mode for the measurement and back afterwards.
+    is put into evaluation mode for the measurement. Afterwards each of its modules has
+    the mode that it had before, even if the model raises an error.
 
     Args:
         model: maps ids (B, T) to logits (B, T, V).
@@ -339,9 +352,11 @@ def evaluate_masked_lm(
             "no token of input_ids was selected: the accuracy over nothing is not "
             "defined; give more text, or another seed"
         )
-    was_training = model.training
-    model.eval()
-    logits = model(masked_ids)
-    model.train(was_training)
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        logits = model.eval()(masked_ids)
+    finally:
+        for module, was_training in modes:  # a frozen part may have been in eval
+            module.training = was_training
     right = logits.argmax(dim=-1)[selected] == labels[selected]
     return masked_lm_loss(logits, labels).item(), right.double().mean().item()

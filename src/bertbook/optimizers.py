@@ -9,8 +9,8 @@ from torch import nn
 def parameter_groups(model: nn.Module, *, weight_decay: float) -> list[dict[str, Any]]:
     """Two groups for AdamW: what decays, and biases and LayerNorms, which do not.
 
-    LayerNorms are told by their class, not by their name, so that a checkpoint that
-    calls their parameters `gamma` and `beta` is grouped in the same way.
+    A parameter is spared if it is a vector, or if the last part of its name holds
+    "bias". That spares every kind of norm, whatever its parameters are called.
 
     Args:
         model: any module. Frozen parameters are left out; a tied one counts once.
@@ -31,19 +31,13 @@ def parameter_groups(model: nn.Module, *, weight_decay: float) -> list[dict[str,
     """
     if not weight_decay >= 0:
         raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
-    normed = {
-        id(parameter)
-        for module in model.modules()
-        if isinstance(module, nn.LayerNorm)
-        for parameter in module.parameters()
-    }
     decayed = {"params": [], "names": [], "weight_decay": weight_decay}
     undecayed = {"params": [], "names": [], "weight_decay": 0.0}
     for name, parameter in model.named_parameters():  # a tied one comes once
         if not parameter.requires_grad:
             continue
-        is_bias = name.rpartition(".")[2] == "bias"
-        group = undecayed if is_bias or id(parameter) in normed else decayed
+        is_bias = "bias" in name.rpartition(".")[2]
+        group = undecayed if is_bias or parameter.dim() < 2 else decayed
         group["params"].append(parameter)
         group["names"].append(name)
     if not decayed["params"] and not undecayed["params"]:

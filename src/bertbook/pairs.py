@@ -3,7 +3,7 @@
 A "sentence" here is any run of tokens from one document. Shapes: B pairs, T tokens.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,18 +67,29 @@ def pack_pair(
         PackedPair(input_ids, token_type_ids, attention_mask).
 
     Raises:
-        ValueError: if a sentence is empty or holds [CLS] or [SEP], or max_length
-            leaves no room for a token of each.
+        TypeError: if an id or max_length is not an int.
+        ValueError: if a sentence is empty or holds [CLS] or [SEP], an id is negative,
+            two of the marks are the same, or max_length leaves no room for a token of
+            each sentence.
 
     Source: slide 27; Devlin et al. 2019, section 3.
 
     >>> pack_pair([7, 8], [9], cls_token_id=1, sep_token_id=2, max_length=8)[:2]
     (tensor([1, 7, 8, 2, 9, 2]), tensor([0, 0, 0, 0, 1, 1]))
     """
+    marks = {"cls_token_id": cls_token_id, "sep_token_id": sep_token_id}
+    if pad_token_id is not None:
+        marks["pad_token_id"] = pad_token_id
+    for name, number in {**marks, "max_length": max_length}.items():
+        check_id(name, number)
+    if len(set(marks.values())) < len(marks):
+        raise ValueError(f"{', '.join(marks)} must differ, got {[*marks.values()]}")
     sentences = {"ids_a": ids_a} if ids_b is None else {"ids_a": ids_a, "ids_b": ids_b}
     for name, ids in sentences.items():
         if len(ids) == 0:
             raise ValueError(f"{name} must hold at least one id, got {ids!r}")
+        for token_id in ids:
+            check_id(name, token_id)
         if cls_token_id in ids or sep_token_id in ids:
             raise ValueError(
                 f"{name} must hold neither [CLS] ({cls_token_id}) nor [SEP] "
@@ -108,6 +119,19 @@ def pack_pair(
         torch.tensor(token_type_ids),
         torch.tensor(attention_mask),
     )
+
+
+def check_id(name: str, number: int) -> None:
+    """Raise a clear error for what is not an int, or is negative.
+
+    >>> check_id("ids_a", 5.0)
+    Traceback (most recent call last):
+    TypeError: ids_a must hold ints, got 5.0
+    """
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{name} must hold ints, got {number!r}")
+    if number < 0:
+        raise ValueError(f"{name} must not be negative, got {number}")
 
 
 def truncated_lengths(*lengths: int, room: int) -> list[int]:
@@ -160,7 +184,8 @@ def sample_pairs(
     """One pair for every sentence that has a next one: half true, half random.
 
     The labels are dealt, not tossed: their numbers differ by at most one. The random
-    B comes from *another* document, and never reads like the true next sentence.
+    B comes from *another* document that is not a copy of this one, and never reads like
+    a sentence that follows the same A anywhere.
 
     Args:
         documents: each a list of sentences, each a list of ids.
@@ -170,9 +195,10 @@ def sample_pairs(
         the pairs, in the order of the documents.
 
     Raises:
-        ValueError: if there are fewer than two documents with sentences, no document
-            has two sentences, or all other documents hold nothing but the true next
-            sentence.
+        TypeError: if generator is not a torch.Generator.
+        ValueError: if a sentence is empty, there are fewer than two documents with
+            sentences, no document has two sentences, or no other document holds a
+            sentence that does not follow A.
 
     Source: slide 27; Devlin et al. 2019, section 3.1.
 
@@ -183,6 +209,18 @@ def sample_pairs(
     >>> sorted(pair.label for pair in pairs)
     [0, 0, 1]
     """
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            "generator must be a torch.Generator, such as "
+            f"torch.Generator().manual_seed(0), got {type(generator).__name__}"
+        )
+    for d, document in enumerate(documents):
+        for s, sentence in enumerate(document):
+            if len(sentence) == 0:
+                raise ValueError(
+                    f"documents[{d}][{s}] must hold at least one id, got {sentence!r}: "
+                    "leave empty sentences out"
+                )
     documents = [document for document in documents if document]
     if len(documents) < 2:
         raise ValueError(
@@ -198,11 +236,15 @@ def sample_pairs(
             "without one there is no true next sentence, and every label is the same"
         )
     labels = (torch.randperm(len(places), generator=generator) % 2).tolist()
+    followers = defaultdict(list)  # of a sentence, wherever it stands
+    for d, s in places:
+        followers[tuple(documents[d][s])].append(documents[d][s + 1])
     pairs = []
     for (d, s), label in zip(places, labels, strict=True):
         ids_a, ids_b = documents[d][s : s + 2]
         if label == NOT_NEXT:
-            ids_b = random_sentence(documents, d, unlike=ids_b, generator=generator)
+            unlike = followers[tuple(ids_a)]
+            ids_b = random_sentence(documents, d, unlike=unlike, generator=generator)
         pairs.append(SentencePair(ids_a, ids_b, label))
     return pairs
 
@@ -211,29 +253,30 @@ def random_sentence(
     documents: Sequence[Sequence[list[int]]],
     outside: int,
     *,
-    unlike: list[int],
+    unlike: Sequence[list[int]],
     generator: torch.Generator,
 ) -> list[int]:
-    """A sentence of any document but number `outside`, and other than `unlike`.
+    """A sentence of any document but number `outside` and its copies; none of `unlike`.
 
-    >>> random_sentence([[[5], [6]], [[6], [7]]], 0, unlike=[6],
+    >>> random_sentence([[[5], [6]], [[6], [7]]], 0, unlike=[[6]],
     ...                 generator=torch.Generator().manual_seed(0))
     [7]
     """
-    others = [document for d, document in enumerate(documents) if d != outside]
-    if all(ids == unlike for document in others for ids in document):
+    others = [document for document in documents if document != documents[outside]]
+    if all(ids in unlike for document in others for ids in document):
         raise ValueError(
-            f"every other document holds only the true next sentence {unlike}: "
-            "there is no NotNext sentence to draw"
+            "every other document is a copy of this one or holds only true next "
+            f"sentences, {unlike}: there is no NotNext sentence to draw; "
+            "give more documents"
         )
     while True:
         document = others[torch.randint(len(others), (), generator=generator)]
         ids = document[torch.randint(len(document), (), generator=generator)]
-        if ids != unlike:
+        if ids not in unlike:
             return ids
 
 
-def class_balance(labels: Sequence[int]) -> dict[str, int]:
+def class_balance(labels: Sequence[int] | Tensor) -> dict[str, int]:
     """How many pairs of each class: look before you train.
 
     Raises:
@@ -248,6 +291,8 @@ def class_balance(labels: Sequence[int]) -> dict[str, int]:
     ValueError: labels holds 0 IsNext and 2 NotNext: a classifier can only learn \
 what it sees both classes of
     """
+    if isinstance(labels, Tensor):
+        labels = labels.flatten().tolist()
     check_pair_labels(labels)
     counts = Counter(labels)
     if not (counts[IS_NEXT] and counts[NOT_NEXT]):
@@ -284,6 +329,7 @@ def next_sentence_loss(logits: Tensor, labels: Tensor) -> Tensor:
         the loss in nats, a scalar.
 
     Raises:
+        TypeError: if logits are not floating point, or labels not int64.
         ValueError: if the batch is empty, a shape does not fit, or a label is
             neither of the two.
 
@@ -292,7 +338,11 @@ def next_sentence_loss(logits: Tensor, labels: Tensor) -> Tensor:
     >>> next_sentence_loss(torch.zeros(2, 2), torch.tensor([IS_NEXT, NOT_NEXT]))
     tensor(0.6931)
     """
-    if logits.shape != (len(labels), 2) or len(labels) == 0:
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}")
+    if labels.dtype != torch.int64:
+        raise TypeError(f"labels must be int64, got {labels.dtype}: use labels.long()")
+    if labels.dim() != 1 or logits.shape != (len(labels), 2) or len(labels) == 0:
         raise ValueError(
             "logits must have shape (B, 2) and labels (B,) with at least one pair, "
             f"got {tuple(logits.shape)} and {tuple(labels.shape)}"

@@ -50,6 +50,7 @@ def count_steps(num_examples: int, *, batch_size: int, epochs: int) -> int:
     """How many optimiser steps a run has; the last batch of an epoch may be smaller.
 
     Raises:
+        TypeError: if one of the three is not an int.
         ValueError: if one of the three is not positive.
 
     Source: the fine-tuning text.
@@ -59,6 +60,8 @@ def count_steps(num_examples: int, *, batch_size: int, epochs: int) -> int:
     """
     sizes = {"num_examples": num_examples, "batch_size": batch_size, "epochs": epochs}
     for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"{name} must be an int, got {size!r}")
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}")
     return math.ceil(num_examples / batch_size) * epochs

@@ -62,7 +62,9 @@ def token_cross_entropy(
         one number, in nats.
 
     Raises:
-        ValueError: if labels has another shape than (B, T), or nothing is labelled.
+        TypeError: if logits are not floating point, or labels not int64.
+        ValueError: if labels has another shape than (B, T), a label is neither a class
+            nor -100, or nothing is labelled.
 
     Source: the fine-tuning text (which sums, over all tokens).
 
@@ -74,6 +76,17 @@ def token_cross_entropy(
         raise ValueError(
             f"labels must have shape (B, T) and logits (B, T, C), "
             f"got {tuple(labels.shape)} and {tuple(logits.shape)}"
+        )
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, got {logits.dtype}")
+    if labels.dtype != torch.int64:
+        raise TypeError(f"labels must be int64, got {labels.dtype}: use labels.long()")
+    unknown = (labels < 0) | (labels >= logits.shape[-1])
+    wrong = labels[unknown & (labels != IGNORE_INDEX)].tolist()
+    if wrong:
+        raise ValueError(
+            f"labels holds {wrong[0]}; a label is a class in [0, {logits.shape[-1]}) "
+            f"or {IGNORE_INDEX}"
         )
     if num_labelled is None:
         num_labelled = int((labels != IGNORE_INDEX).sum())
@@ -171,8 +184,9 @@ def best_span(
         threshold: by how much the best span must beat the score of no answer.
 
     Raises:
-        ValueError: if shapes differ, a logit is not finite, max_tokens is not positive,
-            or the context is empty, has a gap, or holds [CLS].
+        TypeError: if logits are not floating point.
+        ValueError: if shapes differ or T is 0, a logit is not finite, max_tokens is not
+            positive, or the context is empty, has a gap, or holds [CLS].
 
     Source: Devlin et al. 2019, sections 4.2 and 4.3.
 
@@ -190,6 +204,10 @@ def best_span(
             f"{tuple(context.shape)}"
         )
     for name, logits in (("start_logits", start_logits), ("end_logits", end_logits)):
+        if len(logits) == 0:
+            raise ValueError(f"{name} is empty: give at least [CLS] and one token")
+        if not logits.is_floating_point():
+            raise TypeError(f"{name} must be floating point, got {logits.dtype}")
         if not logits.isfinite().all():
             raise ValueError(f"{name} must be finite, got {logits.tolist()}")
     if max_tokens < 1:

@@ -69,7 +69,7 @@ def test_a_scale_is_positive(name, number):
         BertConfig(**{name: number})
 
 
-@pytest.mark.parametrize("pad_token_id", [-1, 9, 0.5, None])
+@pytest.mark.parametrize("pad_token_id", [-1, 9, 0.5, 0.0, False, None])
 def test_padding_is_an_id_of_the_vocabulary(pad_token_id):
     message = f"pad_token_id must be in [0, vocab_size) = [0, 9), got {pad_token_id}"
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -66,6 +66,10 @@ def test_the_optimiser_uses_the_rates():
         (lambda m: geometric_rates(["a"], top_rate=1, factor=0.5), "factor must be at least 1, got 0.5"),
         (lambda m: factor_per_layer((6, 1.0), (6, 2.0)), "upper must be a higher layer than 6, got 6"),
         (lambda m: layerwise_groups(m, RATES | {"pooler": 1}), "rates names 'pooler'; this model has the parts emb"),
+        (lambda m: geometric_rates(["a"], top_rate=1, factor=float("inf")), "factor must be at least 1, got inf"),
+        (lambda m: factor_per_layer((0, -1.0), (3, 8.0)), "lower must have a rate greater than 0, got -1.0"),
+        (lambda m: factor_per_layer((0, 1.0), (3, 0)), "upper must have a rate greater than 0, got 0"),
+        (lambda m: layerwise_groups(m.requires_grad_(False), RATES), "model has no trainable parameter"),
         (lambda m: layerwise_groups(m, {"head": 1.0}), "rates lacks 'embeddings', which has something to train"),
         (lambda m: layerwise_groups(m, RATES | {"head": 0.0}), "rates must be greater than 0 (freeze a part to keep"),
         (lambda m: layerwise_groups(m, RATES, weight_decay=-1), "weight_decay must not be negative, got -1"),
@@ -74,3 +78,8 @@ def test_the_optimiser_uses_the_rates():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call(TinyBertForClassification())
+
+
+def test_parts_are_not_a_text():
+    with pytest.raises(TypeError, match="parts must be a list of parts, got the text 'head'"):
+        geometric_rates("head", top_rate=1, factor=2)

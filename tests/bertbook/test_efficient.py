@@ -172,3 +172,66 @@ def test_padding_behind_a_prompted_sentence_is_not_seen():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda m: add_lora(m, rank=99), ValueError, "rank must be from 1 to 8, got 99"),
+        (lambda m: add_lora(m, rank=2.0), TypeError, "rank must be an int, got 2.0"),
+        (lambda m: add_lora(m, rank=True), TypeError, "rank must be an int, got True"),
+        (lambda m: add_lora(m, alpha=float("inf")), ValueError, "alpha must be greater than 0, got inf"),
+        (lambda m: add_lora(m, targets=("query", "valeu")), ValueError, "it has none called ['valeu']"),
+        (lambda m: add_lora(m, targets="query_value"), TypeError, "targets must be a tuple of names"),
+        (lambda m: add_adapters(m, bottleneck=0), ValueError, "bottleneck must be at least 1, got 0"),
+        (lambda m: PromptTuning(m, prompt_length=2.5), TypeError, "prompt_length must be an int, got 2.5"),
+        (lambda m: LoRALinear(nn.Embedding(6, 4), rank=1, alpha=1.0), TypeError, "base must be an nn.Linear"),
+    ],
+)
+def test_a_refused_call_leaves_the_model(change, error, message):
+    model = classifier()
+    names = [name for name, _ in model.named_modules()]
+    with pytest.raises(error, match=re.escape(message)):
+        change(model)
+    assert [name for name, _ in model.named_modules()] == names
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_adapters_are_added_once():
+    model = METHODS["adapters"](classifier())
+    with pytest.raises(ValueError, match="model has adapters"):
+        add_adapters(model, bottleneck=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_generator_is_the_only_source_of_numbers(method):
+    model = classifier()
+    state = torch.get_rng_state()
+    model = METHODS[method](model)
+    merge_lora(model)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_what_was_frozen_stays_frozen_when_merged():
+    model = METHODS["lora"](classifier())
+    merge_lora(model)
+    assert {name for name, p in model.named_parameters() if p.requires_grad} == {
+        "classifier.weight",
+        "classifier.bias",
+    }
+    alone = merge_lora(LoRALinear(nn.Linear(6, 4), rank=2, alpha=1.0))
+    assert type(alone) is nn.Linear
+    assert not any(p.requires_grad for p in alone.parameters())
+
+
+def test_new_weights_have_the_spread_of_their_input():
+    generator = torch.Generator().manual_seed(0)
+    lora = LoRALinear(nn.Linear(4096, 64), rank=8, alpha=1.0, generator=generator)
+    assert lora.A.std().item() == pytest.approx(1 / 64, rel=0.1)
+    adapter = Adapter(4096, bottleneck=16, generator=generator)
+    assert adapter.down.weight.std().item() == pytest.approx(1 / 64, rel=0.1)
+
+
+def test_a_prompt_works_in_half_precision():
+    model = PromptTuning(classifier().bfloat16(), prompt_length=2)
+    assert model(IDS, attention_mask=torch.ones_like(IDS)).dtype == torch.bfloat16

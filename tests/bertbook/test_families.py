@@ -164,3 +164,14 @@ def test_a_state_that_is_blind_to_the_past_is_none_of_the_three():
     blind[2, 0] = False
     with pytest.raises(ValueError, match="influenced must be True on and below the diagonal"):
         name_attention(blind)
+
+
+@pytest.mark.parametrize("matrix", [torch.ones(2, 3).bool(), torch.ones(3).bool(), torch.ones(2, 2)])
+def test_a_matrix_of_influences_is_square_and_bool(matrix):
+    with pytest.raises(ValueError, match="influenced must be a bool matrix of shape"):
+        name_attention(matrix)
+
+
+def test_a_decoder_works_in_half_precision():
+    assert evaluated(DecoderOnly).bfloat16()(ids(4)).dtype == torch.bfloat16
+    assert evaluated(EncoderDecoder, source_len=2).bfloat16()(ids(4)).dtype == torch.bfloat16

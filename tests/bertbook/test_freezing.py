@@ -194,3 +194,12 @@ def test_numbers_kept(names):
     assert kept["gradients"] == after
     assert kept["Adam"] == 2 * after
     assert kept["all"] == kept["weights"] + kept["gradients"] + kept["Adam"]
+
+
+def test_old_gradients_are_not_counted():
+    torch.manual_seed(0)
+    model = MODELS["toy"]()
+    expected = gradient_norms(model, *toy_batch())
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    assert gradient_norms(model, *toy_batch()) == expected

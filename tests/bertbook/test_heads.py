@@ -194,3 +194,18 @@ def test_two_evaluations_are_equal(model_class, arguments):
     elif model_class is BertForQuestionAnswering:
         first, second = first[0], second[0]
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("model_class", [BertForSequenceClassification, BertForTokenClassification])
+def test_the_classifiers_drop_what_they_read(model_class):
+    model = evaluated(model_class, num_labels=3)
+    model.dropout.p = 1.0
+    model.dropout.train()
+    assert not model(IDS).any()  # the bias is zero
+
+
+@pytest.mark.parametrize("model_class", [BertForSequenceClassification, BertForTokenClassification])
+@pytest.mark.parametrize("num_labels", [0, -1, 2.0])
+def test_a_head_has_classes(model_class, num_labels):
+    with pytest.raises(ValueError, match=f"num_labels must be a positive int, got {num_labels}"):
+        model_class(CONFIG, num_labels=num_labels)

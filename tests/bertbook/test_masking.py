@@ -139,6 +139,12 @@ def test_int32_ids_stay_int32():
         ({"special_token_ids": [3, -2]}, ValueError, "special_token_ids holds -2"),
         ({"special_token_ids": ["[MASK]"]}, TypeError, r"special_token_ids must hold ints, got '\[MASK\]'"),
         ({"special_token_ids": range(30)}, ValueError, "holds all 30 ids of the vocabulary"),
+        ({"input_ids": torch.zeros(3).long().numpy()}, TypeError, "input_ids must be a torch.Tensor, got ndarray"),
+        ({"input_ids": [5, 6]}, TypeError, "input_ids must be a torch.Tensor, got list"),
+        ({"probability": "0.5"}, TypeError, "probability must be a number, got '0.5'"),
+        ({"special_token_ids": None}, TypeError, "special_token_ids must be a list of ids, got None"),
+        ({"special_token_ids": [3, None]}, TypeError, "special_token_ids must hold ints, got None"),
+        ({"special_token_ids": [3, True]}, TypeError, "special_token_ids must hold ints, got True"),
         ({"generator": 42}, TypeError, "generator must be a torch.Generator.*got int"),
     ],
 )
@@ -228,3 +234,22 @@ def test_evaluation_measures_the_masked_text_and_leaves_the_mode():
 def test_an_evaluation_of_nothing_is_refused():
     with pytest.raises(ValueError, match="no token of input_ids was selected"):
         evaluate_masked_lm(nn.Embedding(30, 30), torch.tensor([[CLS, SEP]]), seed=0, **IDS)
+
+
+def test_the_shares_are_the_papers():
+    assert (SELECTION_RATE, MASK_SHARE, RANDOM_SHARE) == (0.15, 0.8, 0.1)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_evaluation_gives_each_module_its_mode_back(training, fails):
+    model = nn.Sequential(nn.Embedding(30, 9 if fails else 8), nn.Dropout(0.5), nn.Linear(8, 30)).train(training)
+    model[1].train(not training)
+    modes = [module.training for module in model.modules()]
+    text = torch.randint(4, 30, (5, 40), generator=seeded())
+    if fails:
+        with pytest.raises(RuntimeError):
+            evaluate_masked_lm(model, text, seed=3, **IDS)
+    else:
+        evaluate_masked_lm(model, text, seed=3, **IDS)
+    assert [module.training for module in model.modules()] == modes

@@ -104,3 +104,19 @@ def test_without_correction_the_first_update_is_larger_by_the_known_factor():
 def test_rates_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         adam_updates([1.0], bias_correction=True, **wrong)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.RMSNorm(4), nn.GroupNorm(2, 4), nn.BatchNorm1d(4), nn.LSTM(3, 4), nn.MultiheadAttention(4, 2)],
+    ids=lambda module: type(module).__name__,
+)
+def test_vectors_and_biases_of_any_module_do_not_decay(module):
+    decayed, undecayed = parameter_groups(module, weight_decay=0.1)
+    assert all(p.dim() == 2 for p in decayed["params"])
+    assert not [name for name in decayed["names"] if "bias" in name]
+    assert len(decayed["names"]) + len(undecayed["names"]) == len(list(module.parameters()))
+
+
+def test_a_beta_of_zero_forgets_at_once():
+    assert adam_updates([2.0, -3.0], bias_correction=False, betas=(0.0, 0.0)) == pytest.approx([1.0, -1.0])

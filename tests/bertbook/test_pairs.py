@@ -151,7 +151,7 @@ def test_a_seed_decides_the_pairs():
         ([], "at least two documents with sentences, got 0"),
         ([[[5], [6]], []], "at least two documents with sentences, got 1"),
         ([[[5]], [[6]]], "must hold a document of two sentences or more"),
-        ([[[5], [6], [6], [6]], [[6]]], r"every other document holds only the true next sentence \[6\]"),
+        ([[[5], [6], [6], [6]], [[6]]], r"holds only true next sentences, \[\[6\], \[6\]\]"),
     ],
 )
 def test_documents_without_pairs(documents, message):
@@ -197,3 +197,51 @@ def test_pretraining_loss_is_the_sum_of_both_means(seed, B):
 def test_unusable_pair_logits_and_labels_are_named(logits, labels, message):
     with pytest.raises(ValueError, match=message):
         next_sentence_loss(logits, labels)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_negative_follows_an_equal_sentence_anywhere(seed):
+    for a, b, label in sample_pairs([[[1], [2]], [[1], [3]], [[4]]], generator=seeded(seed)):
+        assert (b in ([2], [3])) == (label == IS_NEXT), a
+    document = [[1], [2], [3], [4]]
+    pairs = sample_pairs([document, document, [[9]]], generator=seeded(seed))
+    assert all(b == [9] for _, b, label in pairs if label == NOT_NEXT)
+
+
+def test_no_negative_left_is_an_error():
+    documents = [[[1], [2], [3]]] * 2  # nothing but a copy
+    with pytest.raises(ValueError, match="there is no NotNext sentence to draw; give more documents"):
+        sample_pairs(documents, generator=seeded())
+
+
+def test_sampling_wants_a_generator_and_words():
+    with pytest.raises(TypeError, match=r"generator must be a torch.Generator.*got NoneType"):
+        sample_pairs([[[1], [2]], [[3]]], generator=None)
+    with pytest.raises(ValueError, match=r"documents\[1\]\[0\] must hold at least one id, got \[\]"):
+        sample_pairs([[[1], [2]], [[]]], generator=seeded())
+
+
+def test_balance_counts_a_tensor():
+    assert class_balance(torch.tensor([0, 1, 1])) == {"IsNext": 1, "NotNext": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"ids_a": [5.0]}, TypeError, "ids_a must hold ints, got 5.0"),
+        ({"ids_b": [-5]}, ValueError, "ids_b must not be negative, got -5"),
+        ({"cls_token_id": SEP}, ValueError, "cls_token_id, sep_token_id must differ"),
+        ({"pad_token_id": SEP}, ValueError, "pad_token_id must differ"),
+        ({"max_length": 6.5}, TypeError, "max_length must hold ints, got 6.5"),
+        ({"max_length": True}, TypeError, "max_length must hold ints, got True"),
+    ],
+)
+def test_packing_refuses_what_is_no_id(change, error, message):
+    with pytest.raises(error, match=message):
+        pack_pair(**{"ids_a": [5], "ids_b": [6], "max_length": 9, **MARKS, **change})
+
+
+@pytest.mark.parametrize("labels", [torch.tensor([0, 1], dtype=torch.int32), torch.tensor([0.0, 1.0])])
+def test_pair_labels_are_int64(labels):
+    with pytest.raises(TypeError, match="labels must be int64, got"):
+        next_sentence_loss(torch.zeros(2, 2), labels)

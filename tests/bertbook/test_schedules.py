@@ -89,3 +89,10 @@ def test_counts_of_nothing_are_refused(name):
     sizes = {"num_examples": 5, "batch_size": 2, "epochs": 1} | {name: 0}
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         count_steps(sizes.pop("num_examples"), **sizes)
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_examples", 100.5), ("batch_size", 32.2), ("epochs", 1.5)])
+def test_counts_are_whole(name, value):
+    sizes = {"num_examples": 5, "batch_size": 2, "epochs": 1} | {name: value}
+    with pytest.raises(TypeError, match=f"{name} must be an int, got {value}"):
+        count_steps(sizes.pop("num_examples"), **sizes)

@@ -199,9 +199,23 @@ LOGITS, CONTEXT = torch.zeros(4), torch.tensor([False, True, True, False])
         (LOGITS, LOGITS, {"context": torch.tensor([False, True, False, True])}, "context must be one piece"),
         (LOGITS * float("nan"), LOGITS, {}, "start_logits must be finite"),
         (LOGITS, LOGITS - float("inf"), {}, "end_logits must be finite"),
+        (LOGITS[:0], LOGITS[:0], {"context": CONTEXT[:0]}, "start_logits is empty"),
         (LOGITS, LOGITS, {"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
     ],
 )
 def test_spans_that_cannot_be_chosen_are_refused(start, end, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         best_span(start, end, **{"context": CONTEXT, **options})
+
+
+@pytest.mark.parametrize("label", [9, 4, -1])
+def test_a_label_that_is_no_class_is_refused(label):
+    with pytest.raises(ValueError, match=re.escape(f"labels holds {label}; a label is a class in [0, 4) or -100")):
+        token_cross_entropy(torch.zeros(1, 1, 4), torch.tensor([[label]]))
+
+
+def test_wrong_dtypes_are_refused():
+    with pytest.raises(TypeError, match=r"labels must be int64, got torch.int32"):
+        token_cross_entropy(torch.zeros(1, 1, 4), torch.tensor([[1]], dtype=torch.int32))
+    with pytest.raises(TypeError, match="start_logits must be floating point"):
+        best_span(LOGITS.long(), LOGITS, context=CONTEXT)

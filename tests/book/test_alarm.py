@@ -3,7 +3,7 @@
 Each case starts from a copy that passes, and must produce exactly the warnings that it names,
 so that it cannot fail for another reason. A second `make html`, and then `make pdf`, must fail
 with the same warnings, although Sphinx has saved by then what it read. When the change is
-undone, both must pass.
+undone, `make html` must pass (and in one case, `make pdf` too).
 
 The book is this project with two chapters of its own in place of the real ones: they run in a second or
 two, and their text is known here. All else is the project's: Makefile, conf.py, packages, generated pages.
@@ -361,9 +361,8 @@ def assert_alarm_goes_on(book: Book, expected: Expected) -> None:
 
 def assert_repaired(book: Book) -> None:
     book.undo()
-    html, pdf = book.make("html"), book.make("pdf")
+    html = book.make("html")
     assert (html.status, html.warnings) == (0, [])
-    assert (pdf.status, pdf.warnings, pdf.executed) == (0, [], set())
 
 
 # -- Drift -----------------------------------------------------------------------------
@@ -381,6 +380,8 @@ def test_a_changed_ledger_cell(book):
         assert_alarm(book, result, expected)
         assert result.executed == executed
     assert_repaired(book)
+    pdf = book.make("pdf")
+    assert (pdf.status, pdf.warnings, pdf.executed) == (0, [], set())
 
 
 def test_a_changed_line_of_the_code(book):

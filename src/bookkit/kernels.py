@@ -31,6 +31,9 @@ IPYTHON_CONFIG = {
     },
 }
 
+STARTS = 4
+DIED_AT_START = "Kernel died before replying to kernel_info"  # as jupyter_client says it
+
 # Two builds give equal figures, and a reader's own matplotlibrc changes none of them.
 MATPLOTLIBRC = "svg.hashsalt: book\nsvg.fonttype: path\n"
 
@@ -63,7 +66,7 @@ def prepare(app: Sphinx) -> None:
 def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=True, **kwargs) -> ExecutionResult:
     """MyST-NB's execution, except that a dead kernel is one failed chapter instead of an aborted build."""
     try:
-        return single_nb_execution(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
+        return execute_once_started(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
     except DeadKernelError as error:
         started = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("execution_count")]
         last = started[-1].source.strip().splitlines()[0] if started else "the first cell"
@@ -72,3 +75,17 @@ def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=
             f"The last cell that is known to have started begins with: {last}"
         )
         return ExecutionResult(notebook, cwd, 0.0, error, message)
+
+
+def execute_once_started(*arguments, **options) -> ExecutionResult:
+    """A kernel that dies before it runs anything is started again.
+
+    Kernels that start side by side pick their ports before they take them, and may pick the same one.
+    """
+    for _ in range(STARTS - 1):
+        try:
+            return single_nb_execution(*arguments, **options)
+        except RuntimeError as error:
+            if str(error) != DIED_AT_START:
+                raise
+    return single_nb_execution(*arguments, **options)

@@ -1,5 +1,6 @@
 """The environment of the kernels, and what is said of one that dies."""
 
+import inspect
 import json
 import os
 from types import SimpleNamespace
@@ -101,3 +102,37 @@ def test_chapters_and_other_pages_take_turns(tmp_path):
     names = ["a", "b", "c", "d", "e"]
     kernels.spread_chapters(None, SimpleNamespace(doc2path=tmp_path.joinpath), names)
     assert names == ["a", "c", "b", "e", "d"]
+
+
+@pytest.mark.parametrize("deaths", [1, kernels.STARTS - 1])
+def test_a_kernel_that_dies_at_its_start_is_started_again(monkeypatch, deaths):
+    """Another one took its port (zmq: Address already in use)."""
+    starts = []
+
+    def start(*_, **__):
+        starts.append(1)
+        if len(starts) <= deaths:
+            raise RuntimeError(kernels.DIED_AT_START)
+        return "result"
+
+    assert execute(monkeypatch, start, "1") == "result"
+    assert len(starts) == deaths + 1
+
+
+def test_a_kernel_that_never_starts_is_an_error(monkeypatch):
+    starts = []
+
+    def start(*_, **__):
+        starts.append(1)
+        raise RuntimeError(kernels.DIED_AT_START)
+
+    with pytest.raises(RuntimeError, match=kernels.DIED_AT_START):
+        execute(monkeypatch, start, "1")
+    assert len(starts) == kernels.STARTS
+
+
+def test_what_jupyter_says_of_a_kernel_that_died_at_its_start():
+    """The words by which it is known."""
+    from jupyter_client import client
+
+    assert f'"{kernels.DIED_AT_START}"' in inspect.getsource(client)

@@ -33,6 +33,7 @@ from bertbook.pairs import (
     pack_pair,
     sample_pairs,
 )
+from fault_reports import check_report, report
 
 PAD, CLS, SEP, MASK = SPECIAL = range(4)
 IDS = {"mask_token_id": MASK, "vocab_size": 20, "special_token_ids": SPECIAL}
@@ -396,14 +397,6 @@ class ByPosition(BertModel):
         return super().forward(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
 
 
-def report(name, holds, implementation, *mutants, harmless, harmful):
-    """One test case a mutant, named after the report and the fault."""
-    return [
-        pytest.param(holds, implementation, mutant, harmless, harmful, id=f"{name}-{mutant.__name__}")
-        for mutant in mutants
-    ]
-
-
 ALL, SOME = [1, 1, 1, 1], [1, 0, 0, 1]
 REPORTS = [
     *report(
@@ -516,11 +509,7 @@ REPORTS = [
 
 @pytest.mark.parametrize(("holds", "implementation", "mutant", "harmless", "harmful"), REPORTS)
 def test_report(holds, implementation, mutant, harmless, harmful):
-    assert holds(implementation, harmless)
-    assert holds(mutant, harmless)
-    for case in harmful:
-        assert holds(implementation, case)
-        assert not holds(mutant, case)
+    check_report(holds, implementation, mutant, harmless, harmful)
 
 
 def test_huggingface_transformers_836_labels_are_not_inverted():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from myst_nb.sphinx_ext import add_global_html_resources
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -37,6 +38,14 @@ def inspect_cells(app: Sphinx, docname: str, source: list[str]) -> None:
         )
 
 
+def copy_cell_styles(app: Sphinx) -> None:
+    """MyST-NB copies its style sheet after the pages are written, but a page names a sheet with its checksum only
+    if it lies there already: without this, the pages of a second build would differ from those of the first."""
+    if app.builder.format == "html":
+        Path(app.outdir, "_static").mkdir(parents=True, exist_ok=True)
+        add_global_html_resources(app, None)
+
+
 def after_reading(app: Sphinx, env: BuildEnvironment) -> list[str]:
     alarm.check_coverage(app, env)
     return checked.pages_to_write(app, env)
@@ -67,6 +76,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("config-inited", take_fingerprint)
     app.connect("builder-inited", alarm.start)
     app.connect("builder-inited", kernels.prepare)
+    app.connect("builder-inited", copy_cell_styles)
     app.connect("env-get-outdated", alarm.outdated)
     app.connect("env-before-read-docs", checked.note_what_is_read)
     app.connect("env-before-read-docs", kernels.spread_chapters)

@@ -296,6 +296,12 @@ def test_only_the_first_builder_executes(built):
     assert max(written) < (built.root / "_build/html/index.html").stat().st_mtime
 
 
+def test_the_first_build_names_every_style_sheet_as_later_ones_do(built):
+    sheets = [link["href"] for link in built.page("one").select("link[rel=stylesheet]")]
+    assert any("mystnb" in sheet for sheet in sheets)
+    assert all("?v=" in sheet for sheet in sheets)
+
+
 def test_a_table_in_the_doctree(built):
     document = built.doctree("one")
     (table,) = document.findall(nodes.table)

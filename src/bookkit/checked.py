@@ -13,7 +13,11 @@ from bookkit.ledger import load_ledger
 from bookkit.reports import Reports, link, source_link
 
 
-class CheckedPage(nodes.General, nodes.Element):
+class WholeBookPage(nodes.General, nodes.Element):
+    """Stands for what is known only when every chapter was read; such a page is written whenever any was."""
+
+
+class CheckedPage(WholeBookPage):
     """Stands for the table of all reports, which are known only when every chapter was read."""
 
 
@@ -85,4 +89,4 @@ def pages_to_write(app: Sphinx, env) -> list[str]:
     """The pages that show what others reported are written whenever any document was read."""
     if not app.bookkit_any_read:
         return []
-    return [doc for doc in env.found_docs if any(env.get_doctree(doc).findall(CheckedPage))]
+    return [doc for doc in env.found_docs if any(env.get_doctree(doc).findall(WholeBookPage))]

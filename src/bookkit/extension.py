@@ -8,7 +8,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
-from bookkit import alarm, checked, kernels, mathml, reference, verdicts
+from bookkit import activities, alarm, checked, kernels, mathml, reference, verdicts
 from bookkit.cells import read_cells, recorded_ids
 from bookkit.fingerprint import fingerprint
 from bookkit.ledger import load_ledger
@@ -71,6 +71,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_post_transform(checked.FillCheckedPages)
     app.add_node(reference.TaughtIn)
     app.add_post_transform(reference.LinkToListings)
+    activities.setup(app)
     mathml.setup(app)
 
     app.connect("config-inited", take_fingerprint)

@@ -1,0 +1,32 @@
+"""The kind exercise: code to write, with hints that open one at a time and a solution on demand."""
+
+from typing import ClassVar
+
+from docutils import nodes
+
+from bookkit.activities.directive import ONE, ActivityDirective, Number, needs_script, opening
+from bookkit.activities.tree import Activity, tag
+
+
+class Exercise(ActivityDirective):
+    """Code to write. The next hint shows when the one before it was opened."""
+
+    heading = "Write"
+    needs: ClassVar = {"hint": Number(0), "solution": ONE}
+
+    @classmethod
+    def on_screen(cls, activity: Activity) -> list[nodes.Node]:
+        box = tag("input", type="checkbox", value="passes")
+        passes = needs_script("p", tag("label", box, " My code passes its check"))
+        hints = activity.parts("hint")
+        return [
+            *activity.prompt,
+            *(opening(hint, f"Hint {i} of {len(hints)}", "hint") for i, hint in enumerate(hints, start=1)),
+            opening(activity.parts("solution")[0], "A solution"),
+            passes,
+            tag("p", class_="activity-status", role="status"),
+        ]
+
+    @classmethod
+    def solution(cls, activity: Activity) -> list[nodes.Node]:
+        return activity.parts("solution")[0].body

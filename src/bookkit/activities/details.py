@@ -37,7 +37,7 @@ class Trap(ActivityDirective):
     """A plausible claim; what breaks; the fix; and the records by which this page proves it."""
 
     heading = "Trap"
-    needs: ClassVar = {"claim": ONE, "breaks": ONE, "fix": ONE, "proof": ONE}
+    needs: ClassVar = {"hint": HINTS, "claim": ONE, "breaks": ONE, "fix": ONE, "proof": ONE}
     option_spec: ClassVar = {"record": directives.unchanged_required}
     summaries: ClassVar = {"breaks": "What breaks", "fix": "The fix", "proof": "What proves it"}
 

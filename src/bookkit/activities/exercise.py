@@ -12,7 +12,7 @@ class Exercise(ActivityDirective):
     """Code to write. The next hint shows when the one before it was opened."""
 
     heading = "Write"
-    needs: ClassVar = {"hint": Number(0), "solution": ONE}
+    needs: ClassVar = {"hint": Number(1), "solution": ONE}
 
     @classmethod
     def on_screen(cls, activity: Activity) -> list[nodes.Node]:
@@ -28,5 +28,7 @@ class Exercise(ActivityDirective):
         ]
 
     @classmethod
-    def solution(cls, activity: Activity) -> list[nodes.Node]:
-        return activity.parts("solution")[0].body
+    def on_paper(cls, activity: Activity) -> list[nodes.Node]:
+        """The solution stays: it is a listing of the book's own code, and chapters refer to it by its number."""
+        heading = nodes.paragraph("", "", nodes.strong("", "A solution"))
+        return [*activity.prompt, heading, *activity.parts("solution")[0].body]

@@ -38,13 +38,15 @@ class FillAnswers(SphinxPostTransform):
         if not activities:
             return None
         title = nodes.title("", self.env.titles[docname].astext())
-        return nodes.section("", title, *(node for a in activities for node in self.answer(docname, a)), ids=[docname])
+        return nodes.section(
+            "", title, *(node for activity in activities for node in self.answer(activity)), ids=[docname]
+        )
 
-    def answer(self, docname: str, activity: Activity) -> list[nodes.Node]:
-        here = self.env.current_document.docname
+    def answer(self, activity: Activity) -> list[nodes.Node]:
+        here, docname = self.env.current_document.docname, activity["docname"]
         back = make_refnode(self.app.builder, here, docname, activity.id, nodes.inline("", "", *activity.title))
         heading = nodes.paragraph("", "", nodes.strong("", "", back), *page_number(docname, activity.id))
-        return [nodes.target(ids=[answer_id(docname, activity)]), heading, *KINDS[activity["kind"]].answers(activity)]
+        return [nodes.target(ids=[answer_id(activity)]), heading, *KINDS[activity["kind"]].answers(activity)]
 
 
 def reading_order(env: BuildEnvironment, docname: str) -> list[str]:

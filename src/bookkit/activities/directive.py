@@ -82,7 +82,7 @@ class ActivityDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
-        activity = Activity(kind=self.name, heading=self.heading)
+        activity = Activity(kind=self.name, heading=self.heading, docname=self.env.docname)
         self.set_source_info(activity)
         activity += Label("", "", *self.parse_inline(self.arguments[0])[0])
         activity["ids"] = [nodes.make_id(f"{self.name}-{activity[0].astext()}")]

@@ -78,16 +78,13 @@ class TakeForm(SphinxPostTransform):
         title.parent.insert(title.parent.index(title) + 1, progress)
 
     def paper(self, activity: Activity) -> list[nodes.Node]:
-        docname = self.env.current_document.docname
-        kind = KINDS[activity["kind"]]
-        answers = self.config.bookkit_answers
-        to_answer = make_refnode(
-            self.app.builder, docname, answers, answer_id(docname, activity), nodes.Text("in the appendix")
-        )
-        line = nodes.paragraph("", "The answer stands ", to_answer, *page_number(answers, answer_id(docname, activity)))
-        line += nodes.Text(".")
+        page, target = self.config.bookkit_answers, answer_id(activity)
+        words = nodes.Text("in the appendix")
+        to_answer = make_refnode(self.app.builder, activity["docname"], page, target, words)
+        line = nodes.paragraph("", "The answer stands ", to_answer, *page_number(page, target), nodes.Text("."))
         title = nodes.title("", "", *activity.title)
-        box = nodes.admonition("", title, *kind.on_paper(activity), line, classes=["activity"])
+        content = KINDS[activity["kind"]].on_paper(activity)
+        box = nodes.admonition("", title, *content, line, classes=["activity"])
         return [nodes.target(ids=[activity.id]), box]  # LaTeX has no label for the id of a box
 
 
@@ -105,8 +102,8 @@ def screen(activity: Activity) -> Tag:
     )
 
 
-def answer_id(docname: str, activity: Activity) -> str:
-    return nodes.make_id(f"{docname}-{activity.id}")
+def answer_id(activity: Activity) -> str:
+    return nodes.make_id(f"{activity['docname']}-{activity.id}")
 
 
 def page_number(docname: str, target: str) -> list[nodes.Node]:

@@ -35,7 +35,8 @@ class Part(nodes.Part, nodes.Element):
 class Activity(nodes.General, nodes.Element):
     """One activity as its author wrote it: a `Label`, the prompt, and the parts.
 
-    Attributes: ``kind``, ``heading`` (what its title begins with), ``ids`` (one), and what the kind has added.
+    Attributes: ``kind``, ``heading`` (its title begins with it), ``docname`` (LaTeX joins all pages into one), ``ids``
+    (one), and what the kind has added.
     """
 
     @property

@@ -61,9 +61,12 @@ class TakeForm(SphinxPostTransform):
         activities = list(self.document.findall(Activity))
         for activity in activities:
             try:
-                activity.replace_self(screen(activity) if on_screen else self.paper(activity))
+                form = screen(activity) if on_screen else self.paper(activity)
             except Fault as fault:
-                warn(f"{activity['kind']}: {fault}", activity)
+                if self.config.bookkit_chapter in ("", self.env.current_document.docname):
+                    warn(f"{activity['kind']}: {fault}", activity)
+                form = activity.prompt  # a page that was not executed has no figures
+            activity.replace_self(form)
         if activities and on_screen:
             self.insert_progress()
 

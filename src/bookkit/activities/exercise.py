@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from docutils import nodes
 
-from bookkit.activities.directive import ONE, ActivityDirective, Number, needs_script, opening
-from bookkit.activities.tree import Activity, tag
+from bookkit.activities.directive import ONE, ActivityDirective, Number, details, needs_script, opening
+from bookkit.activities.tree import Activity, Part, tag
 
 
 class Exercise(ActivityDirective):
@@ -21,7 +21,7 @@ class Exercise(ActivityDirective):
         hints = activity.parts("hint")
         return [
             *activity.prompt,
-            *(opening(hint, f"Hint {i} of {len(hints)}", "hint") for i, hint in enumerate(hints, start=1)),
+            *(numbered(hint, i, len(hints)) for i, hint in enumerate(hints, start=1)),
             opening(activity.parts("solution")[0], "A solution"),
             passes,
             tag("p", class_="activity-status", role="status"),
@@ -32,3 +32,9 @@ class Exercise(ActivityDirective):
         """The solution stays: it is a listing of the book's own code, and chapters refer to it by its number."""
         heading = nodes.paragraph("", "", nodes.strong("", "A solution"))
         return [*activity.prompt, heading, *activity.parts("solution")[0].body]
+
+
+def numbered(hint: Part, number: int, of: int) -> nodes.Node:
+    """A hint that says how many there are, and what it is about if it has a title."""
+    title = [nodes.Text(": "), *hint.label] if hint.label else []
+    return details("hint", [nodes.Text(f"Hint {number} of {of}"), *title], hint.body)

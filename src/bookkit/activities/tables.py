@@ -23,7 +23,10 @@ BLANK = "_" * 8
 
 
 class FillTable(ActivityDirective):
-    """A record's table with a column blank, or with the cells that ``:cells: row, column; row, column`` names."""
+    """A record's table with a column blank, or with the cells that ``:cells: row, column; row, column`` names.
+
+    ``:without: column; column`` leaves out columns that would give the answers away.
+    """
 
     heading = "Fill in"
     needs: ClassVar = {"hint": HINTS, "answer": Number(0, 1)}
@@ -31,6 +34,7 @@ class FillTable(ActivityDirective):
         "record": directives.unchanged_required,
         "column": directives.unchanged_required,
         "cells": directives.unchanged_required,
+        "without": directives.unchanged_required,
         "choose": directives.flag,  # lists of choices instead of fields to type into
     }
 
@@ -38,6 +42,8 @@ class FillTable(ActivityDirective):
         if "record" not in self.options:
             raise Fault("name the table, as in `:record: some-id`")
         record, grid = self.table(self.options["record"])
+        if "without" in self.options:
+            grid = without(grid, self.options["without"].split(";"))
         labels = [record.row_label(i) for i in range(len(record.rows))]
         if ("column" in self.options) == ("cells" in self.options):
             raise Fault("name either the blank `:column:` or the blank `:cells:`")
@@ -116,6 +122,19 @@ class Step(ActivityDirective):
     @classmethod
     def solution(cls, activity: Activity) -> list[nodes.Node]:
         return reasons(activity.parts("row")) + super().solution(activity)
+
+
+def without(grid: Grid, names: list[str]) -> Grid:
+    """The grid without some of its columns.
+
+    >>> without(Grid(["layer", "size", "rounded"], [["one", "768", "800"]], 1, [False, True, True]), ["rounded"])
+    Grid(header=['layer', 'size'], rows=[['one', '768']], label_columns=1, numeric=[False, True])
+    """
+    left_out = {column_of(grid, name.strip()) for name in names}
+    kept = [j for j in range(len(grid.header)) if j not in left_out]
+    labels = sum(j < grid.label_columns for j in kept)
+    rows = [[row[j] for j in kept] for row in grid.rows]
+    return Grid([grid.header[j] for j in kept], rows, labels, [grid.numeric[j] for j in kept])
 
 
 def column_of(grid: Grid, name: str) -> int:

@@ -7,9 +7,25 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from bs4 import Tag
 
 from book_paths import CHAPTERS, ROOT
 
+ACTIVITY = "section.activity"
+HINT, ANSWER, FEEDBACK = (f"details.activity-{role}" for role in ("hint", "answer", "feedback"))
+# What an activity of each kind has below its prompt, as CSS selectors.
+NEEDS = {
+    "discuss": [HINT, ANSWER],
+    "predict": [HINT, ANSWER],
+    "fill-table": [HINT, "table [data-answer]", ANSWER],
+    "step": [HINT, "table", "li[data-row]", ANSWER],
+    "sort": [HINT, "select[data-answer]", FEEDBACK, ANSWER],
+    "eliminate": ["button[data-action=strike]", FEEDBACK],
+    "check": ["input[type=radio]", FEEDBACK],
+    "trap": [".activity-claim", ANSWER],
+    "draw": [HINT, "input[type=checkbox]", "figure img[alt]", ANSWER],
+    "exercise": [HINT, ANSWER],
+}
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 
 
@@ -78,18 +94,72 @@ def test_formulas_are_mathml_not_scripts(pages):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_activity_has_a_question_a_hint_and_an_explained_answer(pages, chapter):
-    activities = pages[f"{chapter}.html"].select("div.admonition.activity")
-    assert len(activities) >= 3
-    for activity in activities:
-        title = activity.find(class_="admonition-title").get_text()
-        hint, answer = activity.find("details", class_="hint"), activity.find("details", class_="answer")
-        assert hint, title
-        assert answer, title
-        assert "?" in activity.get_text(), title
-        assert "common wrong answer" in answer.get_text(), title
-        assert not hint.has_attr("open"), title
-        assert not answer.has_attr("open"), title
+def test_every_chapter_has_at_least_three_activities(pages, chapter):
+    assert len(pages[f"{chapter}.html"].select(ACTIVITY)) >= 3
+
+
+def activities_of(pages, kinds=NEEDS):
+    """Every activity of these kinds, with the words by which a failing test names it."""
+    for name, page in pages.items():
+        for activity in page.select(ACTIVITY):
+            if activity["data-kind"] in kinds:
+                yield f"{name}: {activity.find(class_='activity-title').get_text()}", activity
+
+
+def test_every_activity_has_what_its_kind_needs(pages):
+    missing = [
+        (where, needed)
+        for where, activity in activities_of(pages, NEEDS)
+        for needed in NEEDS[activity["data-kind"]]
+        if not activity.select(needed)
+    ]
+    assert not missing
+    assert {a["data-kind"] for _, a in activities_of(pages)} == set(NEEDS), "a kind is used nowhere, or is unknown"
+
+
+def test_every_activity_asks_something(pages):
+    """A question, in the title or below it; traps show a claim, exercises say what to write."""
+    silent = []
+    for where, activity in activities_of(pages, NEEDS.keys() - {"trap", "exercise"}):
+        said = (child for child in activity.find_all(recursive=False) if child.name != "details")
+        if "?" not in " ".join(child.get_text() for child in said):
+            silent.append(where)
+    assert not silent
+
+
+def test_hints_answers_and_reasons_are_closed(pages):
+    assert not [where for where, activity in activities_of(pages) if activity.select("details[open]")]
+
+
+def test_a_common_wrong_answer_is_explained(pages):
+    """Where there are options, each has its reason; in a trap, the claim is the wrong answer; code has its checker."""
+    with_an_answer = NEEDS.keys() - {"check", "eliminate", "trap", "exercise"}
+    for where, activity in activities_of(pages, with_an_answer):
+        answers = " ".join(answer.get_text() for answer in activity.select("details.activity-answer"))
+        assert "common wrong answer" in answers, where
+
+
+def test_every_option_item_row_and_arrow_says_why(pages):
+    for where, activity in activities_of(pages, ("check", "eliminate", "sort", "step", "draw")):
+        items = activity.select(".activity-list > li")
+        assert len(items) >= 2, where
+        assert all(len(reason_of(item)) >= 15 for item in items), (where, [reason_of(item) for item in items])
+
+
+def reason_of(item: Tag) -> str:
+    """What is said of an option, item, row or arrow, beside its label and its bucket."""
+    told = (item.select_one(FEEDBACK) or item).find_all(recursive=False)
+    headings = [part for part in told if part.name in ("label", "summary") or part.get_text() == bold_in(part)]
+    return " ".join(part.get_text(" ", strip=True) for part in told if part not in headings)
+
+
+def bold_in(part: Tag) -> str | None:
+    return part.strong.get_text() if part.strong else None
+
+
+def test_one_option_is_right(pages):
+    for where, activity in activities_of(pages, ("check", "eliminate")):
+        assert len(activity.select("[data-right]")) == 1, where
 
 
 def test_a_heading_is_never_skipped(pages):

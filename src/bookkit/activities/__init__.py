@@ -23,6 +23,7 @@ def setup(app: Sphinx) -> None:
     tree.setup(app)
     for name, directive in {**KINDS, **PARTS}.items():
         app.add_directive(name, directive, override=True)  # docutils has an admonition `hint`
+    app.add_directive_to_domain("std", "option", PARTS["option"], override=True)  # Sphinx looks there first
     app.add_directive("answers", answers.AnswersDirective)
     app.add_node(answers.AnswersPage)
     app.add_post_transform(answers.FillAnswers)

@@ -48,7 +48,7 @@ class PartDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
-        part = Part(role=self.name, options=self.options)
+        part = Part(role=self.name.removeprefix("std:"), options=self.options)
         self.set_source_info(part)
         if self.arguments:
             part += Label("", "", *self.parse_inline(self.arguments[0])[0])
@@ -173,12 +173,12 @@ def feedback(part: Part, summary: str) -> nodes.Node:
     return details("feedback", [nodes.Text(summary)], part.body)
 
 
-def needs_script(name: str, *children: nodes.Node | str, class_: str = "", **attributes: Any) -> nodes.Node:
+def needs_script(name: str, /, *children: nodes.Node | str, class_: str = "", **attributes: Any) -> nodes.Node:
     """An element that does nothing without a script, and so is not shown without one."""
     return tag(name, *children, class_=f"needs-script {class_}".strip(), **attributes)
 
 
-def button(text: str, action: str, **attributes: Any) -> nodes.Node:
+def button(text: str, action: str, /, **attributes: Any) -> nodes.Node:
     return needs_script("button", text, type="button", data_action=action, class_="activity-button", **attributes)
 
 

@@ -59,7 +59,7 @@ class Tag(nodes.General, nodes.Element):
     """An HTML element, written as it is; other builders never meet one."""
 
 
-def tag(name: str, *children: nodes.Node | str, **attributes: Any) -> Tag:
+def tag(name: str, /, *children: nodes.Node | str, **attributes: Any) -> Tag:
     """An HTML element. ``data_kind`` becomes ``data-kind``, ``class_`` becomes ``class``; None leaves one out.
 
     >>> tag("label", "Name", for_="name", hidden=True, title=None)["attributes"]

@@ -1,11 +1,6 @@
 """Tiny books, built by Sphinx: one in which all agrees, and one in which everything that can be wrong is."""
 
-import json
-import os
-import pickle
 import re
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,8 +9,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
 
-from bookkit.ledger import LEDGER_VARIABLE
-from bookkit.verify import BUILD_VARIABLE
+from tiny_book import Project, line_of, text_of
 
 CONF = """
 project = "Tiny"
@@ -220,50 +214,13 @@ PAGES = {
 }
 
 
-class Project:
-    """The files of a book, and how it is built."""
-
-    def __init__(self, root: Path, *, pages: dict[str, str], ledger: str, sums: str):
-        self.root = root
-        files = {"conf.py": CONF, "src/demo/sums.py": sums, "src/demo/__init__.py": "", "book/ledger/tiny.toml": ledger}
-        files |= {f"book/{name}.md": text for name, text in pages.items() if name != "reference"}
-        files["book/reference.rst"] = pages["reference"]
-        files["book/references.bib"] = "@misc{nobody2020, author={Nobody, Ann}, title={Nothing}, year={2020}}"
-        for name, content in files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(content, encoding="utf-8")
-
-    def build(self, builder: str, output: str = "_build", jobs: int = 1) -> tuple[int, str]:
-        """Exit status and warnings. In a process of its own, as `make` does: a build changes its process."""
-        environment = {k: v for k, v in os.environ.items() if k not in (LEDGER_VARIABLE, BUILD_VARIABLE)}
-        environment["PYTHONPATH"] = os.pathsep.join([*filter(None, sys.path), str(self.root / "src")])
-        environment["SOURCE_DATE_EPOCH"] = "1767225600"
-        warnings = self.root / f"{output}-{builder}-warnings.txt"  # without what a dying kernel says to the terminal
-        command = [sys.executable, "-m", "sphinx", "-n", "-q", "-j", str(jobs), "-w", str(warnings), "-b", builder]
-        command += ["-c", ".", "-d", f"{output}/doctrees", "book", f"{output}/{builder}"]
-        status = subprocess.run(command, cwd=self.root, env=environment, capture_output=True).returncode
-        return status, warnings.read_text("utf-8")
-
-    def doctree(self, name: str) -> nodes.document:
-        return pickle.loads((self.root / f"_build/doctrees/{name}.doctree").read_bytes())
-
-    def page(self, name: str) -> BeautifulSoup:
-        return BeautifulSoup((self.root / f"_build/html/{name}.html").read_text("utf-8"), "html.parser")
-
-    def report(self, output: str = "_build") -> dict:
-        return json.loads((self.root / output / "report.json").read_text("utf-8"))
-
-
-def text_of(node) -> str:
-    """The text of a docutils node or of an HTML element, without the sign for a link to it."""
-    text = node.astext() if isinstance(node, nodes.Node) else node.text.replace("¶", "")
-    return " ".join(text.split())
-
-
-def line_of(text: str, words: str) -> int:
-    """The only line that has these words."""
-    (line,) = (number for number, line in enumerate(text.splitlines(), start=1) if words in line)
-    return line
+def project(root: Path, *, pages: dict[str, str], ledger: str, sums: str) -> Project:
+    """A book of these pages, with a package whose functions they call."""
+    files = {"conf.py": CONF, "src/demo/sums.py": sums, "src/demo/__init__.py": "", "book/ledger/tiny.toml": ledger}
+    files |= {f"book/{name}.md": text for name, text in pages.items() if name != "reference"}
+    files["book/reference.rst"] = pages["reference"]
+    files["book/references.bib"] = "@misc{nobody2020, author={Nobody, Ann}, title={Nothing}, year={2020}}"
+    return Project(root, files)
 
 
 # -- A book in which all agrees ------------------------------------------------------------------
@@ -271,7 +228,7 @@ def line_of(text: str, words: str) -> int:
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory) -> Project:
-    return Project(tmp_path_factory.mktemp("book"), pages=PAGES, ledger=LEDGER, sums=SUMS)
+    return project(tmp_path_factory.mktemp("book"), pages=PAGES, ledger=LEDGER, sums=SUMS)
 
 
 @pytest.fixture(scope="module")
@@ -664,7 +621,7 @@ PAGES_WRONG["index"] = PAGES["index"].replace("errata\n", "wrong\nbroken\nerrata
 
 @pytest.fixture(scope="module")
 def wrong(tmp_path_factory) -> Project:
-    return Project(tmp_path_factory.mktemp("wrong"), pages=PAGES_WRONG, ledger=LEDGER_WRONG, sums=SUMS_WRONG)
+    return project(tmp_path_factory.mktemp("wrong"), pages=PAGES_WRONG, ledger=LEDGER_WRONG, sums=SUMS_WRONG)
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,8 @@ class Activity(nodes.General, nodes.Element):
         return [child for child in self if isinstance(child, Part) and child["role"] == role]
 
 
-class Tag(nodes.General, nodes.Element):
-    """An HTML element, written as it is; other builders never meet one."""
+class Tag(nodes.General, nodes.TextElement):
+    """An HTML element, written as it is; other builders never meet one. Text and links may stand right in it."""
 
 
 def tag(name: str, /, *children: nodes.Node | str, **attributes: Any) -> Tag:

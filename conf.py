@@ -31,6 +31,7 @@ bibtex_reference_style = "author_year"
 # -- Executing the chapters ------------------------------------------------------------
 
 nb_execution_mode = "force"  # no cache: its key would not see a change of src/
+bookkit_preload = ["torch._dynamo", "matplotlib.pyplot"]  # torch imports the first for every optimizer
 nb_execution_timeout = 300  # seconds a cell
 nb_execution_show_tb = True
 nb_merge_streams = True

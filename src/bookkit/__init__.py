@@ -13,8 +13,8 @@
 - ``propose``: the ledger patch that a changed result would need
 
 and beside that path ``cells`` and ``lint`` (what a chapter's cells may not do), ``kernels`` (how
-they run), ``fingerprint``, ``listing`` (code shown from its file), ``mathml``, and ``extension``,
-which plugs everything into Sphinx.
+they run), ``warm`` (why they start quickly), ``fingerprint``, ``listing`` (code shown from its file),
+``mathml``, and ``extension``, which plugs everything into Sphinx.
 """
 
 from bookkit.verify import DriftError, verify

@@ -57,6 +57,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_config_value("bookkit_fingerprint", "", "env", str)  # computed; a change reads everything again
     app.add_config_value("bookkit_source", "/../src", "env", str)  # where `listing` finds packages, from the book
     app.add_config_value("bookkit_versions", [], "env", list)  # packages named on the page of what was checked
+    app.add_config_value("bookkit_preload", [], "", list)  # modules imported once for all kernels; none of the book's
     app.add_config_value("bookkit_chapter", "", "", str)  # build this chapter only, without the coverage check
 
     app.add_domain(Reports)
@@ -81,8 +82,10 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-get-outdated", alarm.outdated)
     app.connect("env-before-read-docs", checked.note_what_is_read)
     app.connect("env-before-read-docs", kernels.spread_chapters)
+    app.connect("env-before-read-docs", kernels.warm_up)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
     app.connect("missing-reference", reference.leave_foreign_types)
+    app.connect("build-finished", kernels.cool_down)
     app.connect("build-finished", alarm.finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,6 @@
 """The environment in which the chapters' kernels run, and what happens when one dies."""
 
+import importlib.util
 import json
 import os
 from itertools import zip_longest
@@ -10,7 +11,9 @@ from myst_nb.core.execute import direct
 from nbclient.exceptions import DeadKernelError
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 
+from bookkit import warm
 from bookkit.ledger import LEDGER_VARIABLE
 from bookkit.verify import BUILD_VARIABLE
 
@@ -20,6 +23,7 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu",
     "PYTHONHASHSEED": "0",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # ipykernel's default; a preloaded matplotlib needs it
     "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel of this environment, not one installed for the user
 }
 IPYTHON_CONFIG = {
@@ -38,14 +42,35 @@ DIED_AT_START = "Kernel died before replying to kernel_info"  # as jupyter_clien
 MATPLOTLIBRC = "svg.hashsalt: book\nsvg.fonttype: path\n"
 
 
+def executed(env: BuildEnvironment, docnames: list[str]) -> list[str]:
+    """Those of these pages that run something."""
+    return [name for name in docnames if "{code-cell}" in env.doc2path(name).read_text("utf-8")]
+
+
 def spread_chapters(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Sphinx cuts the list of pages into pieces, a process each: no piece shall hold several long chapters.
 
     So chapters and pages that run nothing take turns.
     """
-    chapters = [name for name in docnames if "{code-cell}" in env.doc2path(name).read_text("utf-8")]
+    chapters = executed(env, docnames)
     others = [name for name in docnames if name not in chapters]
     docnames[:] = [name for pair in zip_longest(chapters, others) for name in pair if name]
+
+
+def warm_up(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """If several chapters will run: import once what they all import."""
+    for name in app.config.bookkit_preload:
+        if importlib.util.find_spec(name.partition(".")[0]) is None:
+            raise ExtensionError(f"bookkit_preload in conf.py: no module {name!r} is installed; correct or remove it")
+    several = not app.config.bookkit_chapter and len(executed(env, docnames)) > 1
+    if app.config.bookkit_preload and several and warm.possible():
+        app.bookkit_warm = warm.Warm(app.config.bookkit_preload)
+
+
+def cool_down(app: Sphinx, exception: Exception | None) -> None:
+    """What was warmed up ends with the build."""
+    if hasattr(app, "bookkit_warm"):
+        app.bookkit_warm.stop()
 
 
 def prepare(app: Sphinx) -> None:

@@ -1,6 +1,7 @@
 """Turns a published report into a numbered docutils table (or a line) of the book."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,41 +130,42 @@ def mark_paragraph(parser: Parser, record: Record, values: Record, comparison: C
 def build_table(parser: Parser, entry: Entry, values: Table, comparison: Comparison) -> list[nodes.Element]:
     """The grid as a docutils table with number, caption and target."""
     grid = grid_of(values, comparison.differences)
-    alignments = ["r" if number else "l" for number in grid.numeric]
-    column_spec = addnodes.tabular_col_spec(spec=latex_columns(grid, alignments))
+    column_spec = addnodes.tabular_col_spec(spec=latex_columns(grid))
     table = nodes.table(classes=["colwidths-auto"], align="center")
     table.source, table.line = parser.mdit.document["source"], parser.line
     title = nodes.title(entry.record.title, "", *parser.inline(entry.record.title))
     title.source, title.line = table.source, table.line
-    group = nodes.tgroup(cols=len(grid.header))
-    for j in range(len(grid.header)):
-        group += nodes.colspec(colwidth=100 // len(grid.header), stub=1 if j < grid.label_columns else 0)
-    group += nodes.thead("", build_row(parser, grid.header, alignments))
-    group += nodes.tbody("", *(build_row(parser, row, alignments) for row in grid.rows))
-    table += [title, group]
+    table += [title, build_group(grid)]
     parser.target(table, entry.id)
     return [column_spec, table]
 
 
-def latex_columns(grid: Grid, alignments: list[str]) -> str:
+def build_group(grid: Grid, cell: Callable[[int, int], nodes.Node] | None = None) -> nodes.tgroup:
+    """The columns and rows of a table. ``cell(i, j)`` gives the content of a cell, if not its text."""
+    group = nodes.tgroup(cols=len(grid.header))
+    for j in range(len(grid.header)):
+        group += nodes.colspec(colwidth=100 // len(grid.header), stub=1 if j < grid.label_columns else 0)
+    texts = [[nodes.paragraph("", text) for text in row] for row in (grid.header, *grid.rows)]
+    if cell:
+        texts[1:] = [[cell(i, j) for j in range(len(row))] for i, row in enumerate(grid.rows)]
+    rows = [build_row(grid, row) for row in texts]
+    group += [nodes.thead("", rows[0]), nodes.tbody("", *rows[1:])]
+    return group
+
+
+def build_row(grid: Grid, cells: list[nodes.Node]) -> nodes.row:
+    sides = ["text-right" if number else "text-left" for number in grid.numeric]
+    entries = (nodes.entry("", cell, classes=[side]) for cell, side in zip(cells, sides, strict=True))
+    return nodes.row("", *entries, support_smartquotes=False)  # a value is shown as it is
+
+
+def latex_columns(grid: Grid) -> str:
     """LaTeX's columns: as wide as their content, or in proportion to it where that might not fit the page.
 
-    >>> latex_columns(Grid(["name", "n"], [["a", "1"]], 1, [False, True]), ["l", "r"])
+    >>> latex_columns(Grid(["name", "n"], [["a", "1"]], 1, [False, True]))
     'lr'
     """
-    widths = [max(len(line[j]) for line in (grid.header, *grid.rows)) for j in range(len(alignments))]
+    widths = [max(len(line[j]) for line in (grid.header, *grid.rows)) for j in range(len(grid.header))]
     if max(widths) * len(widths) <= LATEX_LINE:  # Sphinx gives no column more than its equal share
-        return "".join(alignments)
+        return "".join("r" if number else "l" for number in grid.numeric)
     return "".join(rf"\X{{{width}}}{{{sum(widths)}}}" for width in widths)
-
-
-def build_row(parser: Parser, cells: list[str], alignments: list[str]) -> nodes.row:
-    classes = {"l": "text-left", "r": "text-right"}
-    return nodes.row(
-        "",
-        *(
-            nodes.entry("", nodes.paragraph("", cell), classes=[classes[alignment]])
-            for cell, alignment in zip(cells, alignments, strict=True)
-        ),
-        support_smartquotes=False,  # a value is shown as it is
-    )

@@ -1,26 +1,23 @@
 """The appendix of answers: what the printed pages leave out, chapter by chapter."""
 
+from collections.abc import Iterator
+
 from docutils import nodes
-from sphinx.environment import BuildEnvironment
+from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
 from bookkit.activities.forms import answer_id, page_number
 from bookkit.activities.kinds import KINDS
-from bookkit.activities.tree import Activity
-from bookkit.checked import WholeBookPage
-
-
-class AnswersPage(WholeBookPage):
-    """Stands for all answers, which are known only when every chapter was read."""
+from bookkit.activities.tree import Activity, AnswersPage
 
 
 class AnswersDirective(SphinxDirective):
     """All answers of the book, linked both ways."""
 
     def run(self) -> list[nodes.Node]:
-        return [AnswersPage()]
+        return [AnswersPage(docname=self.env.docname)]
 
 
 class FillAnswers(SphinxPostTransform):
@@ -30,26 +27,31 @@ class FillAnswers(SphinxPostTransform):
 
     def run(self, **kwargs) -> None:
         for placeholder in list(self.document.findall(AnswersPage)):
-            sections = [self.section(docname) for docname in reading_order(self.env, self.config.root_doc)]
-            placeholder.replace_self([section for section in sections if section])
+            placeholder.replace_self(list(self.sections(placeholder["docname"])))
 
-    def section(self, docname: str) -> nodes.section | None:
-        activities = list(self.env.get_doctree(docname).findall(Activity))
-        if not activities:
-            return None
-        title = nodes.title("", self.env.titles[docname].astext())
-        return nodes.section(
-            "", title, *(node for activity in activities for node in self.answer(activity)), ids=[docname]
-        )
+    def sections(self, here: str) -> Iterator[nodes.section]:
+        """One for each page that has activities, in the order of the book."""
+        for docname in self.env.collect_relations():
+            activities = list(self.env.get_doctree(docname).findall(Activity))
+            if activities:
+                title = nodes.title("", self.env.titles[docname].astext())
+                section = nodes.section("", title, ids=[f"answers--{nodes.make_id(docname)}"])
+                for activity in activities:
+                    section += self.answer(activity, here)
+                yield section
 
-    def answer(self, activity: Activity) -> list[nodes.Node]:
-        here, docname = self.env.current_document.docname, activity["docname"]
-        back = make_refnode(self.app.builder, here, docname, activity.id, nodes.inline("", "", *activity.title))
-        heading = nodes.paragraph("", "", nodes.strong("", "", back), *page_number(docname, activity.id))
-        return [nodes.target(ids=[answer_id(activity)]), heading, *KINDS[activity["kind"]].answers(activity)]
+    def answer(self, activity: Activity, here: str) -> list[nodes.Node]:
+        docname = activity["docname"]
+        title = nodes.strong("", "", *activity.title)
+        back = make_refnode(self.app.builder, here, docname, activity.id, nodes.Text("back to the exercise"))
+        heading = nodes.paragraph("", "", title, nodes.Text(" · "), back, *page_number(docname, activity.id))
+        content = [heading, *KINDS[activity["kind"]].answers(activity)]
+        for node in content:
+            settle(node, here)
+        return [nodes.target(ids=[answer_id(activity)]), *content]
 
 
-def reading_order(env: BuildEnvironment, docname: str) -> list[str]:
-    """A page and all below it, as the tables of contents list them."""
-    below = (name for child in env.toctree_includes.get(docname, []) for name in reading_order(env, child))
-    return [docname, *below]
+def settle(content: nodes.Element, docname: str) -> None:
+    """Links count from the page to which they have moved; ids stay behind."""
+    for link in content.findall(addnodes.pending_xref):
+        link["refdoc"], link["ids"] = docname, []

@@ -1,4 +1,9 @@
-"""The kinds with options, one of which is right: check and eliminate."""
+"""The kinds with options, one of which is right: check and eliminate.
+
+Accessibility: radio buttons in a group that has a name; buttons that are described by the option they strike. What is
+struck says so in a word, besides the line through it, and keeps the focus.
+Fallback: without a script, the reason of each option opens below it. On paper, a list with letters.
+"""
 
 from typing import ClassVar
 
@@ -27,9 +32,6 @@ class Choice(ActivityDirective):
         right = [option for option in activity.parts("option") if is_right(option)]
         if len(right) != 1:
             raise Fault(f"{len(right)} options are marked `:right:` where exactly one must be")
-        names = [option.name for option in activity.parts("option")]
-        if len(set(names)) != len(names):
-            raise Fault("two options have the same words")
 
     @classmethod
     def on_paper(cls, activity: Activity) -> list[nodes.Node]:
@@ -52,8 +54,9 @@ class Check(Choice):
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         items = []
         for i, option in enumerate(activity.parts("option")):
-            radio = tag("input", type="radio", name=activity.id, value=str(i), data_right=is_right(option) or None)
-            reason = feedback(option, f"Why it is {cls.words[0] if is_right(option) else cls.words[1]}")
+            right = is_right(option) or None
+            radio = tag("input", type="radio", name=activity.id, value=i, autocomplete="off", data_right=right)
+            reason = feedback(option, f"Why it is {cls.words[0 if right else 1]}")
             items.append(tag("li", tag("label", radio, " ", *option.label), reason))
         legend = tag("legend", "Choose one")
         return [tag("fieldset", legend, tag("ul", *items, class_="activity-list")), button("Check", "check")]
@@ -69,11 +72,11 @@ class Eliminate(Choice):
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         items = []
         for i, option in enumerate(activity.parts("option")):
-            words = tag("span", *option.label, class_="activity-option", id=f"{activity.id}-{i}")
-            survives = is_right(option)
-            strike = button("Strike", "strike", aria_describedby=f"{activity.id}-{i}", data_right=survives or None)
-            reason = feedback(option, "Why it survives" if survives else "Why it falls")
-            items.append(tag("li", words, " ", strike, reason, data_option=str(i)))
+            words = tag("span", *option.label, class_="activity-option", id=activity.id_of(i))
+            right = is_right(option) or None
+            strike = button("Strike", "strike", aria_describedby=activity.id_of(i), data_right=right)
+            reason = feedback(option, "Why it survives" if right else "Why it falls")
+            items.append(tag("li", words, " ", strike, reason, data_option=i))
         return [tag("ol", *items, class_="activity-list activity-letters")]
 
 

@@ -1,4 +1,10 @@
-"""The kinds whose answers only open: discuss, trap, draw."""
+"""The kinds whose answers only open: discuss, trap, draw.
+
+Accessibility: everything opens as `details` do, by click, Enter or space; the field for notes and the boxes to tick
+have labels.
+Fallback: without a script, all of it opens; only the field for notes, which nothing would keep, is gone. On paper, the
+prompt (of a trap, the claim too); the model drawing stands where its cell does.
+"""
 
 from typing import ClassVar
 
@@ -28,8 +34,8 @@ class Discuss(ActivityDirective):
 
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:
-        label = tag("label", "Your notes", for_=f"{activity.id}-notes")
-        field = tag("textarea", id=f"{activity.id}-notes", rows=3)
+        label = tag("label", "Your notes", for_=activity.id_of("notes"))
+        field = tag("textarea", id=activity.id_of("notes"), rows=3, autocomplete="off")
         return [needs_script("div", label, field, class_="activity-notes")]
 
 
@@ -44,12 +50,13 @@ class Trap(ActivityDirective):
     def complete(self, activity: Activity) -> None:
         if "record" not in self.options:
             raise Fault("name the records that prove it, as in `:record: one another`")
-        for record_id in self.options["record"].split():
-            self.ledger.values_of(record_id)  # raises if there is none
-            title = self.ledger[record_id].record.plain_title
-            reference = link(record_id, nodes.inline("", title), self.env.docname)
-            activity.parts("proof")[0].append(nodes.paragraph("", "Run in this book: ", reference))
         activity["record"] = self.options["record"]
+        for record_id in activity["record"].split():
+            entry = self.ledger[record_id]
+            if entry not in self.ledger.to_verify():
+                raise Fault(f"nothing runs that could prove {record_id!r}: name a record that a chapter verifies")
+            reference = link(record_id, nodes.inline("", entry.record.plain_title), self.env.docname)
+            activity.parts("proof")[0].append(nodes.paragraph("", "Run in this book: ", reference))
 
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:
@@ -85,23 +92,21 @@ class Draw(ActivityDirective):
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         items = []
         for i, arrow in enumerate(activity.parts("arrow")):
-            box = tag("input", type="checkbox", value=str(i))
+            box = tag("input", type="checkbox", value=i, autocomplete="off")
             items.append(tag("li", tag("label", box, " ", *arrow.label), *arrow.body))
         arrows = tag("ul", *items, class_="activity-list")
-        return [
-            details("answer", [nodes.Text("Arrows that should be there")], [arrows]),
-            details("answer", [nodes.Text("A model drawing")], [figure_of(activity)]),
-        ]
+        opened = [details("answer", [nodes.Text("Arrows that should be there")], [arrows])]
+        if figure := figure_of(activity):
+            figure.parent.remove(figure)
+            opened.append(details("answer", [nodes.Text("A model drawing")], [figure]))
+        return opened
 
     @classmethod
     def solution(cls, activity: Activity) -> list[nodes.Node]:
         return reasons(activity.parts("arrow")) + super().solution(activity)
 
 
-def figure_of(activity: Activity) -> nodes.Element:
-    """The figure that the activity names, taken from where the cell has left it."""
-    for figure in activity.document.findall(nodes.figure):
-        if activity["figure"] in figure["ids"]:
-            figure.parent.remove(figure)
-            return figure
-    raise Fault(f"this page has no figure {activity['figure']!r}")
+def figure_of(activity: Activity) -> nodes.figure | None:
+    """The figure of the page that the activity names; none, if the cell that draws it was not run."""
+    figures = activity.document.findall(nodes.figure)
+    return next((figure for figure in figures if activity["figure"] in figure["ids"]), None)

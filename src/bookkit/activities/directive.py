@@ -1,5 +1,6 @@
 """From a chapter's text to an `Activity`: the directive that all kinds share, and those of their parts."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +23,17 @@ class Fault(ValueError):
     def __init__(self, message: str, node: nodes.Element | None = None):
         super().__init__(message)
         self.node = node
+
+
+def index_of(name: str | None, names: list[str], what: str, node: nodes.Element | None = None) -> int:
+    """Where a record has the row or column of this name."""
+    if name not in names:
+        raise Fault(f"the record has no {what} {name!r}; there are {quoted(names)}", node)
+    return names.index(name)
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 class Number(NamedTuple):
@@ -47,7 +59,6 @@ class PartDirective(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        self.assert_has_content()
         part = Part(role=self.name.removeprefix("std:"), options=self.options)
         self.set_source_info(part)
         if self.arguments:
@@ -78,14 +89,14 @@ class ActivityDirective(SphinxDirective):
     final_argument_whitespace = True
 
     heading: ClassVar[str]
+    in_appendix: ClassVar[str] = "The answer stands"
     needs: ClassVar[dict[str, Number]]  # which parts, and how many of each
 
     def run(self) -> list[nodes.Node]:
-        self.assert_has_content()
         activity = Activity(kind=self.name, heading=self.heading, docname=self.env.docname)
         self.set_source_info(activity)
         activity += Label("", "", *self.parse_inline(self.arguments[0])[0])
-        activity["ids"] = [nodes.make_id(f"{self.name}-{activity[0].astext()}")]
+        activity["ids"] = [f"{self.name}--{nodes.make_id(activity[0].astext())}"]
         activity += self.parse_content_to_nodes()
         try:
             self.check_parts(activity)
@@ -99,13 +110,19 @@ class ActivityDirective(SphinxDirective):
     def check_parts(self, activity: Activity) -> None:
         if not activity.prompt:
             raise Fault("the prompt is missing: say what the reader shall do")
-        for part in activity:
-            if isinstance(part, Part) and part["role"] not in self.needs:
-                raise Fault(f"a {part['role']!r} does not belong here; there may be {', '.join(self.needs)}", part)
+        seen = set()
+        for part in activity.all_parts:
+            if part["role"] not in self.needs:
+                raise Fault(f"a part {part['role']!r} does not belong here; there may be {', '.join(self.needs)}", part)
+            if not part.body:
+                raise Fault(f"the part {part['role']!r} is empty: write its text, or the reason", part)
+            if part.label and (part["role"], part.name) in seen:
+                raise Fault(f"two parts {part['role']!r} have the words {part.name!r}", part)
+            seen.add((part["role"], part.name))
         for role, number in self.needs.items():
             found = len(activity.parts(role))
             if found < number.least or (number.most is not None and found > number.most):
-                raise Fault(f"{found} parts {role!r} where {number} must be")
+                raise Fault(f"the number of parts {role!r} is {found}, and must be {number}")
 
     def complete(self, activity: Activity) -> None:
         """Check what only this kind demands, and add what it takes from the ledger."""
@@ -116,12 +133,15 @@ class ActivityDirective(SphinxDirective):
     def ledger(self) -> Ledger:
         return load_ledger(Path(self.config.bookkit_ledger))
 
-    def table(self, record_id: str) -> tuple[Table, Grid]:
-        """A record with rows, and its cells as the book prints them."""
-        record = self.ledger.values_of(record_id).record
+    def table(self, activity: Activity) -> tuple[Grid, list[str]]:
+        """The cells of the record that the activity names, as the book prints them, and the labels of its rows."""
+        if "record" not in self.options:
+            raise Fault("name the table, as in `:record: some-id`")
+        activity["record"] = self.options["record"]
+        record = self.ledger.values_of(activity["record"]).record
         if not isinstance(record, Table):
-            raise Fault(f"{record_id!r} has no rows: name a table of the ledger")
-        return record, grid_of(record, [])
+            raise Fault(f"{activity['record']!r} has no rows: name a table of the ledger")
+        return grid_of(record, []), [record.row_label(i) for i in range(len(record.rows))]
 
     # -- The forms -------------------------------------------------------------------------
 
@@ -130,7 +150,7 @@ class ActivityDirective(SphinxDirective):
         """The prompt, the controls, what they say, and hints and answers that open."""
         return [
             *activity.prompt,
-            *(opening(hint, "Hint", "hint") for hint in activity.parts("hint")),
+            *(opening(hint, name, "hint") for name, hint in hints_of(activity)),
             *cls.controls(activity),
             tag("p", class_="activity-status", role="status"),
             *(opening(answer, "Answer") for answer in activity.parts("answer")),
@@ -149,8 +169,8 @@ class ActivityDirective(SphinxDirective):
     def answers(cls, activity: Activity) -> list[nodes.Node]:
         """What the appendix says."""
         content: list[nodes.Node] = []
-        for hint in activity.parts("hint"):
-            content += [nodes.paragraph("", "", nodes.emphasis("", "Hint.")), *hint.body]
+        for name, hint in hints_of(activity):
+            content += [nodes.paragraph("", "", nodes.emphasis("", "", *titled(hint, name))), *hint.body]
         return content + cls.solution(activity)
 
     @classmethod
@@ -163,9 +183,20 @@ def details(role: str, summary: list[nodes.Node], body: list[nodes.Node], **attr
     return tag("details", tag("summary", *summary), *body, class_=f"activity-{role}", **attributes)
 
 
-def opening(part: Part, summary: str, role: str = "answer") -> nodes.Node:
-    """A part that opens on request; its label, if it has one, is what one clicks."""
-    return details(role, part.label or [nodes.Text(summary)], part.body)
+def opening(part: Part, name: str, role: str = "answer") -> nodes.Node:
+    """A part that opens on request."""
+    return details(role, titled(part, name), part.body)
+
+
+def titled(part: Part, name: str) -> list[nodes.Node]:
+    """A part's name, and its own title if it has one."""
+    return [nodes.Text(f"{name}: "), *part.label] if part.label else [nodes.Text(name)]
+
+
+def hints_of(activity: Activity) -> list[tuple[str, Part]]:
+    """The hints, each with its name: numbered, if there are several."""
+    hints = activity.parts("hint")
+    return [(f"Hint {i} of {len(hints)}" if len(hints) > 1 else "Hint", hint) for i, hint in enumerate(hints, start=1)]
 
 
 def feedback(part: Part, summary: str) -> nodes.Node:

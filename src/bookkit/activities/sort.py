@@ -1,4 +1,8 @@
-"""The kind sort: items go into buckets, which the author names or a column of a record holds."""
+"""The kind sort: items go into buckets, which the author names or a column of a record holds.
+
+Accessibility: a list of choices an item, labelled by the item's words: no dragging. Marks are words beside it.
+Fallback: without a script, each item's place and the reason open below it. On paper, the items and the buckets.
+"""
 
 from typing import ClassVar
 
@@ -12,6 +16,8 @@ from bookkit.activities.directive import (
     Number,
     button,
     feedback,
+    index_of,
+    quoted,
     reasons,
 )
 from bookkit.activities.tree import Activity, Part, tag
@@ -25,58 +31,47 @@ class Sort(ActivityDirective):
     option_spec: ClassVar = dict.fromkeys(("buckets", "record", "by"), directives.unchanged_required)
 
     def complete(self, activity: Activity) -> None:
+        if ("record" in self.options) == ("buckets" in self.options):
+            raise Fault("name either the `:buckets: one; another`, or a `:record:` and the column to sort `:by:`")
         if "record" in self.options:
             self.take_buckets_from_record(activity)
-        elif "buckets" in self.options:
-            self.take_buckets_from_author(activity)
         else:
-            raise Fault(
-                "name the buckets, as in `:buckets: holds; breaks`, or a `:record:` and the column to sort `:by:`"
-            )
-        names = [item.name for item in activity.parts("item")]
-        if len(set(names)) != len(names):
-            raise Fault("two items have the same words")
+            self.take_buckets_from_author(activity)
 
     def take_buckets_from_author(self, activity: Activity) -> None:
         buckets = [name.strip() for name in self.options["buckets"].split(";")]
         for item in activity.parts("item"):
             bucket = item["options"].get("bucket")
             if bucket not in buckets:
-                raise Fault(
-                    f"the bucket of an item must be one of {', '.join(map(repr, buckets))}, not {bucket!r}", item
-                )
+                raise Fault(f"the bucket of an item must be one of {quoted(buckets)}, not {bucket!r}", item)
             item["bucket"] = bucket
         if unused := set(buckets) - {item["bucket"] for item in activity.parts("item")}:
-            raise Fault(f"no item belongs into {', '.join(map(repr, sorted(unused)))}")
+            raise Fault(f"no item belongs into {quoted(sorted(unused))}")
         activity["buckets"] = buckets
 
     def take_buckets_from_record(self, activity: Activity) -> None:
-        record, grid = self.table(self.options["record"])
-        column = self.options.get("by")
-        if column not in grid.header:
-            raise Fault(
-                f"`:by:` must be a column of the record, one of {', '.join(map(repr, grid.header))}, not {column!r}"
-            )
-        cells = {record.row_label(i): row[grid.header.index(column)] for i, row in enumerate(grid.rows)}
+        grid, labels = self.table(activity)
+        if "by" not in self.options:
+            raise Fault(f"name the column to sort `:by:`, one of {quoted(grid.header)}")
+        column = index_of(self.options["by"], grid.header, "column")
+        cells = {label: row[column] for label, row in zip(labels, grid.rows, strict=True)}
         for item in activity.parts("item"):
             if item["options"]:
                 raise Fault("the record says into which bucket an item belongs: leave `:bucket:` out", item)
-            if item.name not in cells:
-                raise Fault(f"the record has no row {item.name!r}; there are {', '.join(map(repr, cells))}", item)
+            index_of(item.name, labels, "row", item)
             item["bucket"] = cells[item.name]
         if left := cells.keys() - {item.name for item in activity.parts("item")}:
-            raise Fault(f"there is no item for the rows {', '.join(map(repr, sorted(left)))}")
+            raise Fault(f"there is no item for the rows {quoted(sorted(left))}")
         activity["buckets"] = list(dict.fromkeys(cells.values()))
-        activity["record"] = self.options["record"]
 
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         items = []
         for i, item in enumerate(activity.parts("item")):
-            words = tag("label", *item.label, for_=f"{activity.id}-{i}")
+            words = tag("label", *item.label, for_=activity.id_of(i))
             explanation = feedback(item, "Where it belongs, and why")
             explanation.insert(1, nodes.paragraph("", "", nodes.strong("", item["bucket"])))
-            choice = select(item, activity["buckets"], id=f"{activity.id}-{i}")
+            choice = select(item, activity["buckets"], id=activity.id_of(i))
             items.append(tag("li", words, " ", choice, " ", tag("span", class_="activity-mark"), explanation))
         return [tag("ul", *items, class_="activity-list"), button("Check", "check")]
 

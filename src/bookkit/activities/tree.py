@@ -6,6 +6,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from bookkit.checked import WholeBookPage
+
 VOID = {"input"}  # elements that HTML never closes
 
 
@@ -35,13 +37,17 @@ class Part(nodes.Part, nodes.Element):
 class Activity(nodes.General, nodes.Element):
     """One activity as its author wrote it: a `Label`, the prompt, and the parts.
 
-    Attributes: ``kind``, ``heading`` (its title begins with it), ``docname`` (LaTeX joins all pages into one), ``ids``
-    (one), and what the kind has added.
+    Attributes: ``kind``, ``heading`` (what its title begins with), ``docname`` (its page), ``ids`` (one), and what
+    the kind has added. Two hyphens, which no id of a heading has, keep its ids apart from those.
     """
 
     @property
     def id(self) -> str:
         return self["ids"][0]
+
+    def id_of(self, name: object) -> str:
+        """The id of something inside: a field, an option."""
+        return f"{self.id}--{name}"
 
     @property
     def title(self) -> list[nodes.Node]:
@@ -51,8 +57,16 @@ class Activity(nodes.General, nodes.Element):
     def prompt(self) -> list[nodes.Node]:
         return [child for child in self[1:] if not isinstance(child, Part)]
 
+    @property
+    def all_parts(self) -> list[Part]:
+        return [child for child in self if isinstance(child, Part)]
+
     def parts(self, role: str) -> list[Part]:
-        return [child for child in self if isinstance(child, Part) and child["role"] == role]
+        return [part for part in self.all_parts if part["role"] == role]
+
+
+class AnswersPage(WholeBookPage):
+    """Stands for all answers, which are known only when every chapter was read."""
 
 
 class Tag(nodes.General, nodes.TextElement):
@@ -87,4 +101,5 @@ def setup(app: Sphinx) -> None:
     app.add_node(Label)
     app.add_node(Part)
     app.add_node(Activity)
+    app.add_node(AnswersPage)
     app.add_node(Tag, html=(visit_tag, depart_tag))

@@ -1,5 +1,5 @@
 // check and eliminate: options, one of which is right.
-bookkit.define(["check"], { choice: "string" }, (section, state, { save, say, done, on }) => {
+bookkit.define("check", { choice: "text" }, (section, state, { save, say, done, on }) => {
   const radios = [...section.querySelectorAll("input[type=radio]")];
   const reasons = radios.map((radio) => radio.closest("li").querySelector("details"));
   const show = (chosen) => {
@@ -28,7 +28,7 @@ bookkit.define(["check"], { choice: "string" }, (section, state, { save, say, do
   });
 });
 
-bookkit.define(["eliminate"], { struck: "strings" }, (section, state, { save, say, done, on }) => {
+bookkit.define("eliminate", { struck: "texts" }, (section, state, { save, say, done, on }) => {
   const items = [...section.querySelectorAll("li[data-option]")];
   const survivor = items.find((item) => item.querySelector("[data-right]"));
   const wrong = items.filter((item) => item !== survivor);

@@ -1,5 +1,5 @@
-// discuss, trap, draw, exercise: what opens, the reader's notes, and boxes to tick.
-bookkit.define(["discuss"], { notes: "string", read: "boolean" }, (section, state, { save, done }) => {
+// discuss, trap, draw: what opens, the reader's notes, and boxes to tick.
+bookkit.define("discuss", { notes: "text", read: "boolean" }, (section, state, { save, done }) => {
   const notes = section.querySelector("textarea");
   notes.value = state.notes ?? "";
   notes.addEventListener("input", () => {
@@ -14,7 +14,7 @@ bookkit.define(["discuss"], { notes: "string", read: "boolean" }, (section, stat
   });
 });
 
-bookkit.define(["trap"], { opened: "strings" }, (section, state, { save, done }) => {
+bookkit.define("trap", { opened: "texts" }, (section, state, { save, done }) => {
   const all = [...section.querySelectorAll(".activity-answer")];
   const opened = new Set(state.opened);
   const look = () => all.every((_, i) => opened.has(String(i))) && done();
@@ -29,7 +29,7 @@ bookkit.define(["trap"], { opened: "strings" }, (section, state, { save, done })
   look();
 });
 
-bookkit.define(["draw"], { ticked: "strings" }, (section, state, { save, say, done }) => {
+bookkit.define("draw", { ticked: "texts" }, (section, state, { save, say, done }) => {
   const boxes = [...section.querySelectorAll("input[type=checkbox]")];
   const look = () => {
     const ticked = boxes.filter((box) => box.checked);
@@ -45,25 +45,4 @@ bookkit.define(["draw"], { ticked: "strings" }, (section, state, { save, say, do
     });
   }
   if (boxes.some((box) => box.checked)) look();
-});
-
-bookkit.define(["exercise"], { hints: "number", passes: "boolean" }, (section, state, { save, done }) => {
-  const hints = [...section.querySelectorAll(".activity-hint")];
-  const box = section.querySelector("input[value=passes]");
-  const show = () => hints.forEach((hint, i) => (hint.hidden = i > (state.hints ?? 0)));
-  hints.forEach((hint, i) =>
-    hint.addEventListener("toggle", () => {
-      state.hints = Math.max(state.hints ?? 0, i + 1);
-      save();
-      show();
-    }),
-  );
-  show();
-  box.checked = state.passes ?? false;
-  if (box.checked) done();
-  box.addEventListener("change", () => {
-    state.passes = box.checked;
-    save();
-    if (box.checked) done();
-  });
 });

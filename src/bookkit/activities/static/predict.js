@@ -1,5 +1,5 @@
 // predict: the answer appears only when a guess was committed, next to it.
-bookkit.define(["predict"], { guess: "string" }, (section, state, { save, say, done }) => {
+bookkit.define("predict", { guess: "text" }, (section, state, { save, say, done }) => {
   const form = section.querySelector(".activity-guess");
   const field = form.querySelector("input");
   const answer = section.querySelector(".activity-answer");

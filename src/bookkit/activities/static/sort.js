@@ -1,5 +1,5 @@
 // sort: one list of choices an item.
-bookkit.define(["sort"], { buckets: "strings" }, (section, state, { save, say, done, on }) => {
+bookkit.define("sort", { buckets: "texts" }, (section, state, { save, say, done, on }) => {
   const selects = [...section.querySelectorAll("select")];
   const show = () => {
     let right = 0;

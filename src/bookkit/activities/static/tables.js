@@ -2,20 +2,21 @@
 
 // Case, spaces and thousands separators do not matter, nor which minus sign is typed.
 const plain = (text) => text.toLowerCase().replace(/[\u2212\u2013]/g, "-").replace(/[\s_'’]/g, "").replace(/(\d),(?=\d{3}(\D|$))/g, "$1");
-const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)$/;
+const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)$/;
 
 // A number may be rounded, as long as it keeps two digits: 0.256 and 0.26 stand for 0.2559.
 const sameAnswer = (given, answer) => {
   const [a, b] = [plain(given), plain(answer)];
   if (a === b) return true;
   if (!NUMBER.test(a) || !NUMBER.test(b)) return false;
-  const decimals = (a.split(".")[1] ?? "").length;
   if (Number(a) === Number(b)) return true;
+  const decimals = (a.split(".")[1] ?? "").length;
   const digits = a.replace(/^[-+]?[0.]*/, "").replace(".", "").length;
-  return decimals > 0 && digits >= 2 && Number(Number(b).toFixed(decimals)) === Number(a);
+  const half = 0.5 * 10 ** -decimals;
+  return decimals > 0 && digits >= 2 && Math.abs(Number(a) - Number(b)) <= half * (1 + 1e-9);
 };
 
-bookkit.define(["fill-table"], { cells: "strings" }, (section, state, { save, say, done, on }) => {
+bookkit.define("fill-table", { cells: "texts" }, (section, state, { save, say, done, on }) => {
   const fields = [...section.querySelectorAll("[data-answer]")];
   const mark = (field, text) => (field.closest(".activity-cell").querySelector(".activity-mark").textContent = text);
   const isRight = (field) => sameAnswer(field.value, field.dataset.answer);
@@ -50,7 +51,7 @@ bookkit.define(["fill-table"], { cells: "strings" }, (section, state, { save, sa
   });
 });
 
-bookkit.define(["step"], { row: "number" }, (section, state, { save, say, done, on }) => {
+bookkit.define("step", { row: "number" }, (section, state, { save, say, done, on }) => {
   const rows = [...section.querySelectorAll(".activity-table tbody tr")];
   const comments = [...section.querySelectorAll("li[data-row]")];
   const last = comments.length - 1;

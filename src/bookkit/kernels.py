@@ -9,6 +9,7 @@ from pathlib import Path
 from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
 from myst_nb.core.execute import direct
 from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -91,7 +92,9 @@ def prepare(app: Sphinx) -> None:
 def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=True, **kwargs) -> ExecutionResult:
     """MyST-NB's execution, except that a dead kernel is one failed chapter instead of an aborted build."""
     try:
-        return execute_once_started(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
+        result = execute_once_started(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
+        join_pieces(notebook)  # executed in place
+        return result
     except DeadKernelError as error:
         started = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.get("execution_count")]
         last = started[-1].source.strip().splitlines()[0] if started else "the first cell"
@@ -100,6 +103,23 @@ def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=
             f"The last cell that is known to have started begins with: {last}"
         )
         return ExecutionResult(notebook, cwd, 0.0, error, message)
+
+
+def join_pieces(notebook: NotebookNode) -> None:
+    """Join what was printed in one go but sent in several messages, as chance has it.
+
+    MyST-NB would drop the empty lines where two pieces meet, and two builds would differ.
+    """
+    for cell in notebook.cells:
+        joined: list[NotebookNode] = []
+        for output in cell.get("outputs", []):
+            last = joined[-1] if joined else None
+            if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+                last.text += output.text
+            else:
+                joined.append(output)
+        if cell.cell_type == "code":
+            cell.outputs = joined
 
 
 def execute_once_started(*arguments, **options) -> ExecutionResult:

@@ -94,6 +94,18 @@ def test_other_results_and_errors_pass_unchanged(monkeypatch):
         execute(monkeypatch, fail, "1")
 
 
+def test_what_was_printed_in_one_go_is_in_one_piece():
+    stream, display = nbformat.v4.new_output, nbformat.v4.new_output("display_data", {"text/plain": "a figure"})
+    pieces = [("stdout", "one\n\n"), ("stdout", "two\n"), ("stderr", "!"), ("stdout", "three")]
+    outputs = [stream("stream", name=name, text=text) for name, text in pieces]
+    after = [stream("stream", name="stdout", text="four")]
+    cells = [nbformat.v4.new_markdown_cell("words"), nbformat.v4.new_code_cell(outputs=[*outputs, display, *after])]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    kernels.join_pieces(notebook)
+    texts = [output.get("text") for output in notebook.cells[1].outputs]
+    assert texts == ["one\n\ntwo\n", "!", "three", None, "four"]
+
+
 def test_chapters_and_other_pages_take_turns(tmp_path):
     for name in ("a", "b", "d"):
         (tmp_path / name).write_text("```{code-cell} ipython3\n1\n```\n")

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
-from tiny_book import Project
+from docutils import nodes
+
+from bookkit.activities.tree import Activity
+from tiny_book import Project, text_of
 
 CONF = """
 project = "Tiny"
-author = "nobody"
+author = copyright = "nobody"
 version = release = "1"
 language = "en"
 extensions = ["myst_nb", "sphinxcontrib.bibtex", "bookkit.extension"]
@@ -16,7 +19,7 @@ numfig = True
 bibtex_bibfiles = ["book/references.bib"]
 nb_execution_mode = "force"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
-html_theme = "{theme}"
+html_theme = "basic"
 html_math_renderer = "mathml"
 html_copy_source = False
 latex_engine = "xelatex"
@@ -204,7 +207,7 @@ Prompt of eliminate.
 Hidden fifteen.
 :::
 
-:::{option} {val}`half` <script>
+:::{option} {val}`half` \\<script>
 :right:
 Hidden sixteen.
 :::
@@ -308,9 +311,23 @@ pass
 :::
 """,
 }
+EXAMPLES_IN_ORDER = [
+    "discuss--is-it-half-of-n",
+    "predict--how-much",
+    "fill-table--the-sizes",
+    "fill-table--the-words",
+    "step--row-by-row",
+    "sort--fast-or-slow",
+    "sort--what-holds",
+    "eliminate--which-survives",
+    "check--which-one",
+    "trap--it-is-free",
+    "draw--the-map",
+    "exercise--a-function",
+]
 MORE = """# Is it half of n?
 
-## Discuss: How much
+## Discuss: On another page
 
 :::{discuss} On another page
 
@@ -338,13 +355,13 @@ PNG = (
 
 
 def activity_book(
-    root: Path, pages: dict[str, str] = PAGES, ledger: str = LEDGER, sums: str = SUMS, theme: str = "basic"
+    root: Path, pages: dict[str, str] = PAGES, ledger: str = LEDGER, sums: str = SUMS, settings: str = ""
 ) -> Project:
-    """Writes the book's files."""
+    """Writes the book's files. ``settings`` come after those of `CONF`."""
     project = Project(
         root,
         {
-            "conf.py": CONF.replace("{theme}", theme),
+            "conf.py": CONF + settings,
             "src/demo/__init__.py": "",
             "src/demo/sums.py": sums,
             "book/ledger/tiny.toml": ledger,
@@ -354,3 +371,17 @@ def activity_book(
     )
     (root / "book/map.png").write_bytes(bytes.fromhex(PNG))
     return project
+
+
+def activity_of(document: nodes.document, name: str) -> Activity:
+    """The activity of this id."""
+    return next(activity for activity in document.findall(Activity) if activity.id == name)
+
+
+def parts_of(elements: list) -> list[tuple[str, str]]:
+    """What opens in these elements: the words that one clicks, and what appears."""
+    opened = [details for element in elements for details in element.find_all("details")]
+    return [
+        (text_of(details.summary), " ".join(text_of(child) for child in details.find_all(recursive=False)[1:]))
+        for details in opened
+    ]

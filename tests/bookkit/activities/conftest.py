@@ -1,5 +1,7 @@
 """The tiny book with every kind of activity, built once for all tests."""
 
+import re
+
 import pytest
 
 from activity_book import activity_book
@@ -33,3 +35,13 @@ def kinds(built):
 def printed(built) -> dict[str, str]:
     """The page of all kinds, and the appendix, as text."""
     return {name: (built.root / f"_build/text/{name}.txt").read_text("utf-8") for name in ("kinds", "answers")}
+
+
+@pytest.fixture(scope="session")
+def latex(built) -> dict[str, str]:
+    """The box of each activity of the page of all kinds."""
+    tex = (built.root / "_build/latex/tiny.tex").read_text("utf-8")
+    found = re.findall(
+        r"kinds:([\w-]+--[\w-]+)\}\}\n(\\begin\{sphinxadmonition\}.*?\\end\{sphinxadmonition\})", tex, re.DOTALL
+    )
+    return dict(found)

@@ -8,7 +8,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
-from bookkit import activities, alarm, checked, kernels, mathml, reference, verdicts
+from bookkit import activities, alarm, checked, kernels, markup, mathml, reference, verdicts
 from bookkit.cells import read_cells, recorded_ids
 from bookkit.fingerprint import fingerprint
 from bookkit.ledger import load_ledger
@@ -73,6 +73,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_node(reference.TaughtIn)
     app.add_post_transform(reference.LinkToListings)
     activities.setup(app)
+    markup.setup(app)
     mathml.setup(app)
 
     app.connect("config-inited", take_fingerprint)

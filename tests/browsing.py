@@ -43,7 +43,7 @@ FIND_BARRIERS = """async () => {
         const look = [color, fontSize, fontWeight, paint(element)].join();
         const samples = looks.get(look) ?? [];
         if (samples.length < 3) looks.set(look, [...samples, element]);
-        else if (element.matches(".highlight pre span")) repeated.push(element);
+        else if (element.matches(".highlight pre span, .sig span")) repeated.push(element);
     }
     for (const token of repeated) token.replaceWith(...token.childNodes);
     const options = {preload: false, resultTypes: ["violations"]};

@@ -45,3 +45,14 @@ def test_the_console_is_silent_and_every_request_is_answered_by_the_book(visited
 @pytest.mark.parametrize("width", [320, 390, 768, 1300])  # the first is also a zoom of 400 % on a small screen
 def test_no_page_is_wider_than_the_window(visited, width):
     assert visited.overflow(width) == 0
+
+
+@pytest.mark.parametrize("width", [1100, 1200, 1319, 1320])  # around the widths at which the theme adds a side bar
+def test_a_line_of_88_characters_fits_beside_the_side_bars(tabs, width):
+    page = tabs["light"].page
+    tabs["light"].visit("attention.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    code = page.locator("div.cell_input pre").first
+    code.evaluate("(code) => { code.textContent = 'x'.repeat(88); }")
+    assert code.evaluate("(code) => code.scrollWidth - code.clientWidth") == 0
+    page.set_viewport_size(MODES["light"]["viewport"])

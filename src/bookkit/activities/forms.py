@@ -32,10 +32,10 @@ def misplaced(document: nodes.document) -> Iterator[tuple[str, nodes.Element]]:
         if not isinstance(part.parent, Activity):
             part.parent.remove(part)
             yield f"{part['role']}: this stands right in an activity, and nowhere else", part
-    for part in document.findall(Part):
-        for inner in list(part.findall(Activity)):
+    for outer in document.findall(Activity):
+        for inner in list(outer.findall(Activity, include_self=False)):
             inner.parent.remove(inner)
-            yield f"{inner['kind']}: an activity cannot stand in a part of another", inner
+            yield f"{inner['kind']}: an activity cannot stand in another", inner
 
 
 def faults_of_page(app: Sphinx, document: nodes.document) -> Iterator[tuple[str, nodes.Element | str]]:

@@ -273,7 +273,12 @@ FAULTS = {
         "::::{discuss} Outer\nA prompt.\n\n:::{answer}\nAn answer.\n\n"
         f"```{{trap}} Inner\n:record: half\n\nA prompt.\n\n{TRAP.replace('```', '~~~')}```\n:::\n::::\n",
         "{trap}",
-        "trap: an activity cannot stand in a part of another",
+        "trap: an activity cannot stand in another",
+    ),
+    "activity in a prompt": Fault(
+        activity("discuss", PROMPT, "~~~~{trap} Inner\n:record: half\n", PROMPT, TRAP, "~~~~\n", ANSWER),
+        "{trap}",
+        "trap: an activity cannot stand in another",
     ),
     "two of one title": Fault(
         activity("discuss", PROMPT, ANSWER) + activity("discuss", PROMPT, ANSWER).replace("A title", "A *title*"),

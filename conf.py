@@ -62,6 +62,11 @@ bookkit_versions = [
     "sphinx-book-theme",
 ]
 
+# -- Programs made of the cells ----------------------------------------------------------
+
+bookkit_package = "bertbook"  # what a program needs of it is copied into the program
+bookkit_usual_libraries = ["torch", "numpy", "matplotlib"]  # a program that needs more says how to install it
+
 # -- HTML ------------------------------------------------------------------------------
 
 html_theme = "sphinx_book_theme"

@@ -1,4 +1,4 @@
-"""Commands for maintainers: ``python -m bookkit propose`` and ``python -m bookkit lint``."""
+"""Commands for maintainers: ``python -m bookkit propose``, ``lint`` and ``programs``."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from bookkit.ledger import LedgerError, find_ledger, load_ledger
 from bookkit.lint import lint_chapter
 from bookkit.propose import propose_from
+from bookkit.snippets.gate import check_programs
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -16,8 +17,16 @@ def main(arguments: list[str] | None = None) -> int:
     proposing.add_argument("--report", type=Path, default=Path("_build/report.json"))
     linting = commands.add_parser("lint", help="check the ledger and what the chapters' cells may not do")
     linting.add_argument("chapters", type=Path, nargs="+")
+    checking = commands.add_parser("programs", help="run every program of the last build alone (part of make test)")
+    checking.add_argument("--list", type=Path, default=Path("_build/programs.json"))
+    checking.add_argument("--only", default="", help="a part of the file names: no other program is run")
+    checking.add_argument("--fresh", action="store_true", help="start a new interpreter for each")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "programs":
+            outcome = check_programs(options.list, fresh=options.fresh, only=options.only)
+            print(outcome)
+            return 1 if outcome.faults else 0
         ledger = load_ledger(find_ledger())
         if options.command == "propose":
             print(propose_from(options.report, ledger), end="")

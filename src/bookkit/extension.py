@@ -15,6 +15,7 @@ from bookkit.ledger import load_ledger
 from bookkit.lint import lint_chapter
 from bookkit.listing import Listing
 from bookkit.reports import Reports, ValRole
+from bookkit.snippets import page as snippets
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     activities.setup(app)
     markup.setup(app)
     mathml.setup(app)
+    snippets.setup(app)
 
     app.connect("config-inited", take_fingerprint)
     app.connect("builder-inited", alarm.start)

@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel of this environment, not one installed for the user
 }
 IPYTHON_CONFIG = {
+    "InteractiveShellApp": {"extensions": ["bookkit.snippets.observe"]},
     "IPKernelApp": {"log_level": 40},  # no "running over TCP" notice in the output
     "HistoryManager": {"enabled": False},  # parallel kernels would share one database
     "InlineBackend": {

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bookkit.cells import Cell, read_cells
 from bookkit.ledger import Ledger
 from bookkit.record import Table, Value
+from bookkit.snippets.names import Import, mentions
 
 CONVERSIONS = {
     "float",
@@ -59,6 +60,7 @@ def lint_chapter(text: str, ledger: Ledger) -> list[Fault]:
         if call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value in ledger
     }
     faults += copied_values(cells, verified, ledger)
+    faults += rebound_imports(cells)
     return sorted(set(faults))
 
 
@@ -113,6 +115,38 @@ def binds_verify(node: ast.AST) -> bool:
         case ast.Import(names=names) | ast.ImportFrom(names=names):
             return any((n.asname or n.name) == "verify" for n in names)
     return False
+
+
+def rebound_imports(cells: list[Cell]) -> Iterator[Fault]:
+    """A name that a page imports means the same in all its cells: the page's programs gather their imports."""
+    imports = [(cell, node) for cell in cells for node in cell.tree.body if isinstance(node, Import)]
+    imported: dict[str, str] = {}
+    for cell, node in imports:
+        for name, origin in origins(node).items():
+            if imported.setdefault(name, origin) != origin:
+                yield Fault(
+                    cell.line(node),
+                    f"this page imports {name} as {imported[name]} and as {origin}: "
+                    "import one of the two under another name",
+                )
+    gathered = {id(node) for _, node in imports}
+    for cell in cells:
+        for mention in mentions(cell.tree):
+            if mention.binds and mention.name in imported and id(mention.node) not in gathered:
+                yield Fault(
+                    cell.line(mention.node),
+                    f"this page imports {mention.name} ({imported[mention.name]}): give this another name",
+                )
+
+
+def origins(node: Import) -> dict[str, str]:
+    """What each name stands for that an import binds; `verify` left out, which has rules of its own."""
+    if isinstance(node, ast.ImportFrom):
+        found = {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    else:
+        named = {alias.asname: alias.name for alias in node.names if alias.asname}
+        found = named | {alias.name.split(".")[0]: alias.name.split(".")[0] for alias in node.names if not alias.asname}
+    return {name: origin for name, origin in found.items() if name != "verify"}
 
 
 def wrong_id(cell: Cell, call: ast.Call, ledger: Ledger) -> Iterator[Fault]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from traceback import walk_stack
 from typing import Any
 
@@ -11,6 +12,9 @@ from bookkit.show import as_html, as_text
 
 MIME = "application/vnd.bookkit.report+json"
 BUILD_VARIABLE = "BOOKKIT_BUILD"  # set by a build for its kernels
+
+# Called with what verify is given: a value, and a mistaken one if there is one.
+listeners: list[Callable[..., None]] = []
 
 
 class DriftError(AssertionError):
@@ -78,6 +82,8 @@ def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
     """
     if not isinstance(record_id, str):
         raise TypeError(f"record_id must be a string, got {record_id!r}")
+    for listen in listeners:
+        listen(computed, *([] if mistaken is None else [mistaken]))
     ledger = load_ledger(find_ledger())
     entry, values = ledger[record_id], ledger.values_of(record_id)
     comparison = compare(values.record, computed, mistaken)

@@ -270,6 +270,28 @@ def test_other_imports_pass(faults_of, code):
 # -- All of it ----------------------------------------------------------------------------
 
 
+# -- Imports ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "message"),
+    [
+        ("import math\nmath = 1", 2, "this page imports math (math): give this another name"),
+        ("from math import pi as p\nfor p in []: pass", 2, "this page imports p (math.pi): give this another name"),
+        ("import math\ndef f():\n    global math\n    math = 1", 4, "this page imports math (math): give"),
+        ("import os.path as p\nif p:\n    import math as p", 3, "this page imports p (os.path): give"),
+        ("from math import nan as n\nfrom cmath import nan as n", 2, "n as math.nan and as cmath.nan: import one"),
+    ],
+)
+def test_an_imported_name_keeps_its_meaning(faults_of, code, line, message):
+    ((found_line, found),) = faults_of(code)
+    assert (found_line, message in found) == (line, True)
+
+
+def test_a_second_import_of_the_same_and_a_local_name_are_no_fault(faults_of):
+    assert faults_of("import math\nimport math\ndef f(math):\n    return [math for math in math]") == []
+
+
 def test_all_faults_are_listed_in_the_order_of_the_lines(faults_of):
     code = 'import tomllib\nverify("half", 0.5)\nverify("hafl", half())\nverify("count", 28994)\nimport bookkit'
     faults = faults_of(code, ":tags: [hide-output]\n")

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 HIDING = ("numpy.py", "torch.py", "bertbook.py")
-PACKAGE = str(Path(__file__).parents[1])
+# Where our own code lies; a program that holds a copy of it has no such folder.
+PACKAGE = tuple(getattr(sys.modules.get("bertbook"), "__path__", ()))
 LIBRARIES = tuple(
     {sysconfig.get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")}
 )
@@ -132,4 +133,4 @@ def is_readers(filename: str) -> bool:
     >>> is_readers("my_step.py"), is_readers(__file__), is_readers(linecache.__file__)
     (True, False, False)
     """
-    return not filename.startswith((PACKAGE, *LIBRARIES, "<frozen"))
+    return not filename.startswith((*PACKAGE, *LIBRARIES, "<frozen"))

@@ -570,7 +570,9 @@ def wrong_form(result: object, arguments: tuple) -> tuple[Finding, Mistake] | No
     return Finding("form of the result", False, expected, got), Mistake(*mistake)
 
 
-EXACT, NARROW = 1e-9, 1e-5  # tolerances: of float64, and of float32
+# Tolerances: of float64, and of float32.
+EXACT = 1e-9
+NARROW = 1e-5
 
 
 def same_numbers(found: NDArray, wanted: NDArray, tolerance: float = EXACT) -> bool:

@@ -1,0 +1,137 @@
+"""Runs programs where neither the book's packages nor this one can be imported. A script: it imports nothing of ours.
+
+    python -I alone.py '{"programs": ["one.py"], "blocked": ["book"], "jobs": 2, "fresh": false}'
+
+Importing torch takes longer than most programs do. So each program runs in a process of its own, forked
+from one that has imported the libraries and drawn no random number; or, if `fresh`, in a new interpreter.
+For each program it writes a line of JSON: its output, its errors, and a hash of each figure that it saves.
+"""
+
+import hashlib
+import io
+import json
+import os
+import runpy
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = ("torch", "numpy", "matplotlib.pyplot")  # and no other: JAX does not survive a fork
+SECONDS = 300  # longer than any program may take
+MOST_DRAWINGS = 10
+
+
+class Blocker:
+    """Finds no module of the blocked packages, wherever they are installed."""
+
+    def __init__(self, blocked: list[str]):
+        self.blocked = blocked
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.partition(".")[0] in self.blocked:
+            raise ModuleNotFoundError(f"a program of the book may not import {name}", name=name)
+
+
+def picture_of(figure: Any, save: Any = None) -> str:
+    """A hash of everything that a figure draws.
+
+    Some layouts move a little each time that a figure is drawn, until they come to rest: so it is drawn until then.
+    """
+    matplotlib = sys.modules["matplotlib"]
+    last, drawing = b"", None
+    for _ in range(MOST_DRAWINGS):
+        drawing = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": "book", "svg.fonttype": "path"}):
+            (save or type(figure).savefig)(figure, drawing, format="svg", metadata={"Date": None}, bbox_inches=None)
+        if drawing.getvalue() == last:
+            break
+        last = drawing.getvalue()
+    return hashlib.sha256(last).hexdigest()
+
+
+def run(program: str, pictures: list[str]) -> None:
+    """Run one program in this process, as its main module, in an empty folder."""
+    warnings.filterwarnings("error", module="__main__")
+    figures = import_module("matplotlib.figure").Figure
+    save = figures.savefig
+
+    def save_and_note(figure: Any, *arguments: Any, **options: Any) -> None:
+        pictures.append(picture_of(figure, save))
+        save(figure, *arguments, **options)
+
+    figures.savefig = save_and_note
+    runpy.run_path(program, run_name="__main__")
+
+
+def run_in_child(program: str, folder: Path) -> None:
+    """What the forked process does; it never returns."""
+    status, pictures = 1, []
+    try:
+        os.chdir(folder / "here")
+        for stream in (1, 2):
+            os.dup2(os.open(folder / str(stream), os.O_WRONLY | os.O_CREAT), stream)
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), encoding="utf-8", write_through=True)
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), encoding="utf-8", write_through=True)
+        sys.argv = [program]
+        run(program, pictures)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        (folder / "pictures").write_text(json.dumps(pictures))
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def start(program: str) -> tuple[int, tempfile.TemporaryDirectory]:
+    """Fork a process that runs the program."""
+    folder = tempfile.TemporaryDirectory()
+    (Path(folder.name) / "here").mkdir()
+    child = os.fork()
+    if not child:
+        signal.alarm(SECONDS)
+        run_in_child(program, Path(folder.name))
+    return child, folder
+
+
+def result(program: str, status: int, folder: tempfile.TemporaryDirectory) -> dict:
+    """What a program left behind."""
+    path = Path(folder.name)
+    pictures = path / "pictures"
+    found = {
+        "program": program,
+        "status": os.waitstatus_to_exitcode(status),
+        "printed": (path / "1").read_text("utf-8"),
+        "errors": (path / "2").read_text("utf-8"),
+        "pictures": json.loads(pictures.read_text()) if pictures.exists() else [],
+        "files": sorted(file.name for file in (path / "here").iterdir()),
+    }
+    folder.cleanup()
+    return found
+
+
+def main() -> None:
+    """Run every program that the argument lists, so many at a time."""
+    task = json.loads(sys.argv[1])
+    sys.meta_path.insert(0, Blocker(task["blocked"]))
+    if not task["fresh"]:
+        for library in LIBRARIES:
+            import_module(library)
+    waiting, running = list(reversed(task["programs"])), {}
+    while waiting or running:
+        while waiting and len(running) < task["jobs"]:
+            program = waiting.pop()
+            child, folder = start(program)
+            running[child] = program, folder
+        child, status = os.wait()
+        program, folder = running.pop(child)
+        print(json.dumps(result(program, status, folder)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Makes the program of a cell: the cells that it needs, what these need of the package, and a print for each verify."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from bookkit.cells import MAGIC, Cell, recorded_ids
+from bookkit.snippets.edit import ProgramError, Source
+from bookkit.snippets.gather import import_block, needed_libraries
+from bookkit.snippets.inline import inline
+from bookkit.snippets.names import Import
+from bookkit.snippets.package import Definition, Library, Package, Target
+from bookkit.snippets.slice import Facts, Observed, needed
+
+WHOLE_PAGE = "whole-page"  # the tag of a cell whose program holds all earlier cells of its page
+PRINTED = '''\
+def printed(value, *more):
+    """Print the value, and hand it on."""
+    print(value, *more)
+    return value
+'''
+
+
+@dataclass(frozen=True)
+class Book:
+    """What the programs of a book have in common."""
+
+    title: str
+    package: Package
+    usual: tuple[str, ...]  # the libraries that a reader is taken to have
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, in pieces: the programs of a page share most of them."""
+
+    cell: int  # the cell that it is made for, as MyST-NB counts
+    line: int  # of the page, on which that cell begins
+    file: str
+    pieces: tuple[str, ...]
+    printed: str  # what it prints
+    pictures: tuple[str, ...]  # a hash of each figure that it saves
+    short: "Program | None" = None  # what it would be if its cell had no tag
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The code cells of a page, and what was observed when they ran."""
+
+    name: str
+    title: str
+    cells: list[Cell]
+    observed: list[Observed]
+
+    @cached_property
+    def facts(self) -> list[Facts]:
+        return [Facts(cell.tree, seen) for cell, seen in zip(self.cells, self.observed, strict=True)]
+
+    def slug(self, i: int) -> str:
+        """What the cell is about: its figure, its record, or at least its page."""
+        figure = (self.cells[i].config.get("figure") or {}).get("name")
+        return figure or next(iter(recorded_ids([self.cells[i]])), self.name.rpartition("/")[2])
+
+
+def program_of(book: Book, page: Page, i: int) -> Program:
+    """The program of the code cell at this index.
+
+    Raises:
+        ProgramError: if no right program can be made.
+    """
+    if WHOLE_PAGE in page.cells[i].tags:
+        whole = program_from(book, page, list(range(i + 1)))
+        return replace(whole, short=program_from(book, page, needed(i, page.facts)))
+    return program_from(book, page, needed(i, page.facts))
+
+
+def program_from(book: Book, page: Page, kept: list[int]) -> Program:
+    """The program that holds these code cells, of which the last is the one that it is made for."""
+    i = kept[-1]
+    read = {name for j in kept for name in page.facts[j].reads}
+    targets: dict[str, Target] = {}
+    for cell in page.cells[: i + 1]:
+        targets |= {name: target for name, target in imported(book.package, cell).items() if name in read}
+    own = {name: None for j in kept for name in page.facts[j].binds}
+    definitions = [target for target in targets.values() if isinstance(target, Definition)]
+    libraries = {(target, name) for name, target in targets.items() if isinstance(target, Library)}
+    inlined = inline(book.package, definitions, {**own, **targets})
+    bodies = [body_of(page.cells[j], page.observed[j], page.slug(j)) for j in kept]
+    renamed = {name: inlined.names[target] for name, target in targets.items() if target in inlined.names}
+    blocks = [import_block(inlined.libraries | libraries), *inlined.blocks]
+    blocks += [f"{name} = {own}\n" for name, own in renamed.items() if name != own]
+    if any("printed(" in body for body in bodies):
+        if "printed" in own:
+            raise ProgramError("a program calls its own function printed here: give yours another name")
+        blocks.append(PRINTED)
+    blocks += [f"# -- Cell {j + 1} {'-' * 60}\n\n{body}" for j, body in zip(kept, bodies, strict=True) if body.strip()]
+    pieces = list(with_space_between([block for block in blocks if block]))
+    return Program(
+        page.cells[i].index,
+        page.cells[i].first_line,
+        f"{i + 1:02}-{page.slug(i)}.py",
+        (header(book, page, i, "".join(pieces)), *pieces),
+        "".join(page.observed[j].printed for j in kept),
+        tuple(picture for j in kept for picture in page.observed[j].pictures),
+    )
+
+
+def header(book: Book, page: Page, i: int, code: str) -> str:
+    """What a program is, and what to install for it."""
+    lines = [
+        f'# Cell {i + 1} of the page "{page.title}" of {book.title}, as a program that runs alone:',
+        "# what it needs of the page's earlier cells and of the book's own package is copied into it.",
+    ]
+    if install := needed_libraries(code, book.usual):
+        lines += ["# Install what it imports:", f"#     python -m pip install {' '.join(install)}"]
+    return "\n".join(lines) + "\n"
+
+
+def imported(package: Package, cell: Cell) -> dict[str, Target]:
+    """What the names stand for that a cell imports, verify left out.
+
+    Raises:
+        ProgramError: for an import that a program could not gather or copy.
+    """
+    if not cell.tree.body and MAGIC.search(cell.source):
+        raise ProgramError(f"line {cell.first_line}: a program cannot hold IPython's commands (% and !)")
+    found: dict[str, Target] = {}
+    for node in ast.walk(cell.tree):
+        if not isinstance(node, Import) or is_of_bookkit(node):
+            continue
+        place = f"line {cell.line(node)}"
+        if node in cell.tree.body:
+            found |= package.imported(node, place)
+        elif package.imports_from(node):
+            raise ProgramError(f"{place}: import from {package.name} at the top level of the cell")
+    for name, target in found.items():
+        if not isinstance(target, Library | Definition):
+            raise ProgramError(f"line {cell.first_line}: import what you need of {name}, not the module as a whole")
+    return found
+
+
+def is_of_bookkit(node: Import) -> bool:
+    """Whether this is the import of verify, in whose place a program has print."""
+    return isinstance(node, ast.ImportFrom) and node.module == "bookkit"
+
+
+def body_of(cell: Cell, seen: Observed, slug: str) -> str:
+    """The cell's code without its imports; it prints what the cell shows."""
+    source = Source(cell.source.encode())
+    for node in cell.tree.body:
+        if isinstance(node, Import):
+            source.replace_lines(node)
+    statements = [node.value for node in ast.walk(cell.tree) if isinstance(node, ast.Expr)]
+    for call in cell.verify_calls():
+        print_instead(source, call, "print" if call in statements else "printed")
+    if seen.shown != "nothing":
+        show(source, cell.tree.body[-1].value, f"{slug}.png" if seen.shown == "figure" else None)
+    return re.sub(r"\n{4,}", "\n\n\n", source.edited()).strip("\n") + "\n"
+
+
+def print_instead(source: Source, call: ast.Call, function: str) -> None:
+    """Make `print(value)` of `verify("id", value)`."""
+    record = call.args[0]
+    source.replace(source.start(call.func), source.end(call.func), function)
+    source.replace(source.start(record), source.after(source.end(record), rb"\s*,[ \t]*(\n[ \t]*(?=\S))?"), "")
+    for keyword in call.keywords:
+        source.replace(source.start(keyword), source.after(source.start(keyword), rb"\w+\s*=\s*"), "")
+
+
+def show(source: Source, value: ast.expr, picture: str | None) -> None:
+    """Print the value of a cell's last line, or save it, if it is a figure."""
+    if picture is None:
+        brackets = 1 + isinstance(value, ast.Tuple)
+        source.insert_around(value, "print" + "(" * brackets, ")" * brackets)
+    elif isinstance(value, ast.Call | ast.Name):
+        source.insert_around(value, "", f'.savefig("{picture}")')
+    else:
+        source.insert_around(value, "(", f').savefig("{picture}")')
+
+
+def with_space_between(blocks: list[str]) -> Iterator[str]:
+    """Two empty lines around functions, classes and cells; fewer between constants."""
+    after_large = False
+    for block in blocks:
+        large = bool(re.search(r"^(@|def |class |async |# --)", block, re.MULTILINE))
+        yield ("\n\n" if large or after_large else "\n") + block
+        after_large = large

@@ -14,8 +14,8 @@
 
 and beside that path ``cells`` and ``lint`` (what a chapter's cells may not do), ``kernels`` (how
 they run), ``warm`` (why they start quickly), ``fingerprint``, ``listing`` (code shown from its file),
-``mathml`` and ``markup`` (HTML as it should be), ``activities`` (what readers do on a page), and
-``extension``, which plugs everything into Sphinx.
+``mathml`` and ``markup`` (HTML as it should be), ``activities`` (what readers do on a page),
+``snippets`` (cells as complete programs), and ``extension``, which plugs everything into Sphinx.
 """
 
 from bookkit.verify import DriftError, verify

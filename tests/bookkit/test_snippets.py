@@ -606,6 +606,7 @@ def test_a_tag_gives_a_program_all_earlier_cells(package):
         ("def f():\n    from demo.base import SIZE\n\nf()", "line 13: import from demo at the top level of the cell"),
         ("import os.path\nos", "write `from a import b`, `import a` or `import a.b as c`"),
         ("import os; x = os.sep", "give this statement a line of its own: import os"),
+        ("import pytest, _pytest, nowhere\nnowhere", "it imports nowhere, which is not installed"),
         ("%matplotlib inline\nx x", "IPython's commands"),
     ],
 )

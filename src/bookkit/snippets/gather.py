@@ -4,9 +4,10 @@ import ast
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from itertools import groupby
 
+from bookkit.snippets.edit import ProgramError
 from bookkit.snippets.package import Library
 
 WIDTH = 88
@@ -45,6 +46,9 @@ def root(module: str) -> str:
 def needed_libraries(program: str, usual: Iterable[str]) -> list[str]:
     """What to install for a program, pinned to the versions of this build; empty if the usual libraries are enough.
 
+    Raises:
+        ProgramError: if a library comes from no distribution.
+
     >>> needed_libraries("import math", ["torch"])
     []
     """
@@ -58,8 +62,11 @@ def needed_libraries(program: str, usual: Iterable[str]) -> list[str]:
     if roots <= set(usual):
         return []
     distributions = {name for each in roots for name in distributions_of().get(each, [each])}
-    # A local label such as "+cpu" is known to no public index.
-    return sorted(f"{name.lower()}=={version(name).partition('+')[0]}" for name in distributions)
+    try:
+        # A local label such as "+cpu" is known to no public index.
+        return sorted(f"{name.lower()}=={version(name).partition('+')[0]}" for name in distributions)
+    except PackageNotFoundError as error:
+        raise ProgramError(f"it imports {error.name}, which is not installed: nobody could install it") from error
 
 
 @cache

@@ -59,7 +59,9 @@ def observed_file(app: Sphinx, docname: str) -> Path:
 
 
 def start_to_observe(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Before a page runs: tell its kernel where to write."""
+    """Before a page runs: tell its kernel where to write. A book that names no package has no programs."""
+    if not app.config.bookkit_package:
+        return
     file = observed_file(app, docname)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
@@ -67,7 +69,7 @@ def start_to_observe(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def make_programs(app: Sphinx, doctree: nodes.document) -> None:
-    """When a page has run: make the programs of its cells. A page that did not run to its end has none."""
+    """When a page has run: make the programs of its cells. A page that did not run to its end gets none."""
     os.environ.pop(OBSERVED_VARIABLE, None)
     docname, file = app.env.docname, observed_file(app, app.env.docname)
     if not file.exists():
@@ -233,7 +235,7 @@ def add_static_files(app: Sphinx, config: Any) -> None:
 
 def setup(app: Sphinx) -> None:
     """Plug the snippets into Sphinx."""
-    app.add_config_value("bookkit_package", "", "env", str)  # the package whose code goes into programs
+    app.add_config_value("bookkit_package", "", "env", str)  # its code goes into programs; "": none are made
     app.add_config_value("bookkit_usual_libraries", [], "env", list)  # what a reader is taken to have installed
     app.add_domain(Programs)
     app.add_directive("programs", ProgramsDirective)

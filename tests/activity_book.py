@@ -142,6 +142,15 @@ Hidden six.
 Prompt of choosing.
 :::
 """,
+    "fill-table without": """
+:::{fill-table} The speeds
+:record: sizes
+:column: speed
+:without: parameters
+
+Prompt of leaving out.
+:::
+""",
     "step": """
 :::{step} Row by row
 :record: shares
@@ -316,6 +325,7 @@ EXAMPLES_IN_ORDER = [
     "predict--how-much",
     "fill-table--the-sizes",
     "fill-table--the-words",
+    "fill-table--the-speeds",
     "step--row-by-row",
     "sort--fast-or-slow",
     "sort--what-holds",

@@ -44,5 +44,5 @@ def test_links_of_an_answer_from_another_folder(built):
 def test_a_formula_and_a_table_are_in_the_appendix(built):
     section = built.page("answers").find(id="answers--kinds")
     assert section.select_one("div.math math")
-    assert len(section.find_all("table")) == 2
+    assert len(section.find_all("table")) == 3
     assert not section.find(["button", "input", "select", "details"])

@@ -76,6 +76,16 @@ FAULTS = {
         ":::{fill-table}",
         "fill-table: name a cell by its row and column, as in `:cells: row, column`, not 'large'",
     ),
+    "no such column to leave out": Fault(
+        activity("fill-table", ":record: sizes", ":column: speed", ":without: weight", PROMPT),
+        ":::{fill-table}",
+        "fill-table: the record has no column 'weight'",
+    ),
+    "column that is asked for and left out": Fault(
+        activity("fill-table", ":record: sizes", ":column: speed", ":without: speed", PROMPT),
+        ":::{fill-table}",
+        "fill-table: the record has no column 'speed'; there are 'model', 'parameters'",
+    ),
     "column and cells": Fault(
         activity("fill-table", ":record: sizes", ":column: speed", ":cells: small, speed", PROMPT),
         ":::{fill-table}",

@@ -43,6 +43,15 @@ def test_choices_where_words_cannot_be_typed(kinds):
     assert [choices["aria-label"] for choices in lists] == ["speed, small", "model, row 2"]  # not what it asks for
 
 
+def test_a_column_that_would_tell_can_be_left_out(kinds, printed):
+    section = kinds.find(id="fill-table--the-speeds")
+    assert [header.text for header in section.thead.find_all("th")] == ["model", "speed"]
+    assert [field["data-answer"] for field in section.find_all("input")] == ["fast", "slow", "slow"]
+    assert rows_of(section.select_one("details table"))[0] == ["small", "fast"]
+    left = [line.split("|")[1:-1] for line in printed["kinds"].splitlines() if line.startswith("|")]
+    assert ["large", "________"] in [[cell.strip() for cell in row] for row in left]
+
+
 def test_without_a_script_the_filled_table_opens(kinds):
     for name in ("fill-table--the-sizes", "fill-table--the-words"):
         filled = kinds.find(id=name).find("summary", string="The filled table").parent

@@ -146,7 +146,7 @@ def observe(cells: list[str]) -> list[Observed]:
         before = Snapshot({name: value for name, value in space.items() if not name.startswith("_")}, space)
         printed = run(source, space)
         names = {name: value for name, value in space.items() if not name.startswith("_")}
-        observed.append(Observed(source, printed=printed, **before.differences(names)))
+        observed.append(Observed(source, printed=printed, **before.differences(Snapshot(names, space))))
     return observed
 
 

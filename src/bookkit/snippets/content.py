@@ -180,11 +180,14 @@ class Walk:
     def add_attributes(self, value: Any) -> bool:
         """What stands in `__dict__` and `__slots__`; False if the object has neither."""
         own = getattr(value, "__dict__", None)
-        slots = {name for kind in type(value).__mro__ for name in slots_of(kind)} - NO_ATTRIBUTES
-        for name in sorted(slots):
+        slots = all_slots(type(value))
+        for name in slots:
             self.add(getattr(value, name, None))
         if isinstance(own, dict):
-            self.add(own)
+            # A module of torch has a dozen empty dictionaries, for hooks: they are left out, to save time.
+            held = {name: part for name, part in own.items() if not isinstance(part, dict) or part}
+            self.add_items(held.keys())
+            self.add_items(held.values())
         return isinstance(own, dict) or bool(slots)
 
 
@@ -201,10 +204,12 @@ def globals_read(code: types.CodeType) -> frozenset[str]:
     return frozenset(names.union(*inner))
 
 
-def slots_of(kind: type) -> tuple[str, ...]:
-    """The names in a class's `__slots__`, which may be a single text."""
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+@cache
+def all_slots(kind: type) -> tuple[str, ...]:
+    """The names in the `__slots__` of a class and of those it comes from."""
+    found = (vars(base).get("__slots__", ()) for base in kind.__mro__)
+    names = {name for slots in found for name in ([slots] if isinstance(slots, str) else slots)}
+    return tuple(sorted(names - NO_ATTRIBUTES))
 
 
 def is_empty(cell: types.CellType) -> bool:

@@ -21,7 +21,7 @@ NOT_THE_PAGES = {"In", "Out", "exit", "quit", "get_ipython", "open"}  # names th
 
 
 class Snapshot:
-    """What exists before a cell runs: each name with its object and what that holds; the generators; the settings."""
+    """What exists between two cells: each name with its object and what that holds; the generators; the settings."""
 
     def __init__(self, names: dict[str, Any], page: dict[str, Any]):
         self.page = page
@@ -29,24 +29,29 @@ class Snapshot:
         self.generators = {name: content(state()) for name, state in generators().items()}
         self.settings = {name: content(state()) for name, state in settings().items()}
 
-    def differences(self, names: dict[str, Any]) -> dict[str, Any]:
-        """What is different now that the cell has run, in the form in which it is kept."""
-        now = {name: content(value, self.page) for name, (value, _) in self.names.items()}
-        changed = [name for name, (_, before) in self.names.items() if now[name].hash != before.hash]
-        rebound = [name for name, value in names.items() if name not in self.names or self.names[name][0] is not value]
+    def differences(self, after: "Snapshot") -> dict[str, Any]:
+        """What a cell has changed, in the form in which it is kept."""
+        names, now = self.names, after.names
+        rebound = [name for name, (value, _) in now.items() if name not in names or names[name][0] is not value]
+        changed = [name for name in names if after.of_object(name, names[name][0]).hash != names[name][1].hash]
         return {
             "changed": sorted(changed),
             "rebound": sorted(rebound),
-            "unseen": sorted(name for name, (_, before) in self.names.items() if not before.seen_whole),
-            "reads": {name: sorted(before.reads) for name, (_, before) in self.names.items() if before.reads},
-            "draws": changed_states(self.generators, generators()),
-            "settings": changed_states(self.settings, settings()),
+            "unseen": sorted(name for name, (_, before) in names.items() if not before.seen_whole),
+            "reads": {name: sorted(before.reads) for name, (_, before) in names.items() if before.reads},
+            "draws": changed_states(self.generators, after.generators),
+            "settings": changed_states(self.settings, after.settings),
         }
 
+    def of_object(self, name: str, value: Any) -> Content:
+        """What an object holds now, also when its name was given to another."""
+        known, held = self.names.get(name, (None, None))
+        return held if held and known is value else content(value, self.page)
 
-def changed_states(before: dict[str, Content], now: dict[str, Callable[[], Any]]) -> list[str]:
+
+def changed_states(before: dict[str, Content], now: dict[str, Content]) -> list[str]:
     """Which of the states that there were before have changed."""
-    return [name for name, state in now.items() if name in before and content(state()) != before[name]]
+    return [name for name, state in now.items() if name in before and state != before[name]]
 
 
 def generators() -> dict[str, Callable[[], Any]]:
@@ -88,7 +93,7 @@ def loaded(states: dict[str, Callable[[Any], Any]]) -> dict[str, Callable[[], An
 
 
 class Observer:
-    """Compares what exists before a cell with what exists after it."""
+    """Compares what exists before a cell with what exists after it, which is what exists before the next."""
 
     def __init__(self, shell: Any, file: Path):
         self.shell, self.file = shell, file
@@ -97,7 +102,6 @@ class Observer:
 
     def start(self, info: Any) -> None:
         """Before a cell runs."""
-        self.before = Snapshot(self.names(), self.shell.user_ns)
         self.printed = io.StringIO()
         sys.stdout.echo = self.printed  # the kernel's stream writes there too
 
@@ -116,13 +120,16 @@ class Observer:
         shown = what_is_shown(result.result)
         if shown == "value":
             self.hear(result.result)
+        pictures = [picture_of(result.result)] if shown == "figure" else []
+        after = Snapshot(self.names(), self.shell.user_ns)
         noted = {
             "source": result.info.raw_cell,
             "shown": shown,
-            "pictures": [picture_of(result.result)] if shown == "figure" else [],
+            "pictures": pictures,
             "printed": self.printed.getvalue(),
-            **self.before.differences(self.names()),
+            **self.before.differences(after),
         }
+        self.before = after
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(noted) + "\n")
 

@@ -43,22 +43,16 @@ def root(module: str) -> str:
     return module.partition(".")[0]
 
 
-def needed_libraries(program: str, usual: Iterable[str]) -> list[str]:
+def needed_libraries(blocks: Iterable[str], usual: Iterable[str]) -> list[str]:
     """What to install for a program, pinned to the versions of this build; empty if the usual libraries are enough.
 
     Raises:
         ProgramError: if a library comes from no distribution.
 
-    >>> needed_libraries("import math", ["torch"])
+    >>> needed_libraries(["import math", "from os import path"], ["torch"])
     []
     """
-    roots = set()
-    for node in ast.walk(ast.parse(program)):
-        if isinstance(node, ast.Import):
-            roots |= {root(alias.name) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            roots.add(root(node.module))
-    roots -= sys.stdlib_module_names
+    roots = frozenset().union(*map(imported_by, blocks)) - sys.stdlib_module_names
     if roots <= set(usual):
         return []
     distributions = {name for each in roots for name in distributions_of().get(each, [each])}
@@ -67,6 +61,18 @@ def needed_libraries(program: str, usual: Iterable[str]) -> list[str]:
         return sorted(f"{name.lower()}=={version(name).partition('+')[0]}" for name in distributions)
     except PackageNotFoundError as error:
         raise ProgramError(f"it imports {error.name}, which is not installed: nobody could install it") from error
+
+
+@cache
+def imported_by(block: str) -> frozenset[str]:
+    """The packages that a block imports, be it inside a function."""
+    roots = set()
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.Import):
+            roots |= {root(alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            roots.add(root(node.module))
+    return frozenset(roots)
 
 
 @cache

@@ -105,19 +105,19 @@ def program_from(book: Book, page: Page, kept: list[int]) -> Program:
         page.cells[i].index,
         page.cells[i].first_line,
         f"{i + 1:02}-{page.slug(i)}.py",
-        (header(book, page, i, "".join(pieces)), *pieces),
+        (header(book, page, i, pieces), *pieces),
         "".join(page.observed[j].printed for j in kept),
         tuple(picture for j in kept for picture in page.observed[j].pictures),
     )
 
 
-def header(book: Book, page: Page, i: int, code: str) -> str:
+def header(book: Book, page: Page, i: int, pieces: list[str]) -> str:
     """What a program is, and what to install for it."""
     lines = [
         f'# Cell {i + 1} of the page "{page.title}" of {book.title}, as a program that runs alone:',
         "# what it needs of the page's earlier cells and of the book's own package is copied into it.",
     ]
-    if install := needed_libraries(code, book.usual):
+    if install := needed_libraries(pieces, book.usual):
         lines += ["# Install what it imports:", f"#     python -m pip install {' '.join(install)}"]
     return "\n".join(lines) + "\n"
 

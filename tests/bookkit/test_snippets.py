@@ -10,8 +10,10 @@ import textwrap
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from bookkit.cells import read_cells
+from bookkit.snippets.alone import picture_of
 from bookkit.snippets.content import content
 from bookkit.snippets.edit import ProgramError
 from bookkit.snippets.inline import inline
@@ -618,3 +620,19 @@ def test_a_cell_that_cannot_become_a_program_is_an_error(package, source, words)
 def test_what_a_last_line_shows():
     assert what_is_shown(None) == "nothing"
     assert what_is_shown(0) == "value"
+
+
+def test_a_picture_is_what_a_figure_shows_however_often_it_was_drawn():
+    def drawn(height=2.0, word="a", colour="blue", layout="constrained"):
+        figure = Figure(layout=layout)
+        axes = figure.subplots()
+        axes.bar([1, 2], [1.0, height], color=colour)
+        axes.set_title(word)
+        return figure
+
+    figure = drawn()
+    first = picture_of(figure)
+    assert picture_of(figure) == first
+    assert picture_of(drawn()) == first
+    others = [picture_of(drawn(**change)) for change in ({"height": 2.5}, {"word": "b"}, {"colour": "red"})]
+    assert len({first, *others}) == 4

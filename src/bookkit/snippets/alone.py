@@ -23,7 +23,9 @@ from typing import Any
 
 LIBRARIES = ("torch", "numpy", "matplotlib.pyplot")  # and no other: JAX does not survive a fork
 SECONDS = 300  # longer than any program may take
-MOST_DRAWINGS = 10
+LOOKS = ("get_text", "get_array", "get_facecolor", "get_edgecolor", "get_color", "get_hatch", "get_linestyle")
+LOOKS += ("get_visible", "get_xlim", "get_ylim", "get_offsets")
+PLACES = ("get_xydata", "get_xy", "get_width", "get_height", "get_position")
 
 
 class Blocker:
@@ -38,20 +40,22 @@ class Blocker:
 
 
 def picture_of(figure: Any, save: Any = None) -> str:
-    """A hash of everything that a figure draws.
-
-    Some layouts move a little each time that a figure is drawn, until they come to rest: so it is drawn until then.
+    """A hash of what a figure shows: of every line, area, image and text. Where the layout puts them is left out,
+    because some layouts move a little each time that a figure is drawn.
     """
-    matplotlib = sys.modules["matplotlib"]
-    last, drawing = b"", None
-    for _ in range(MOST_DRAWINGS):
-        drawing = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "book", "svg.fonttype": "path"}):
-            (save or type(figure).savefig)(figure, drawing, format="svg", metadata={"Date": None}, bbox_inches=None)
-        if drawing.getvalue() == last:
-            break
-        last = drawing.getvalue()
-    return hashlib.sha256(last).hexdigest()
+    # The ticks and their labels come about when it is drawn.
+    (save or type(figure).savefig)(figure, io.BytesIO(), format="svg")
+    shown = [describe(artist) for artist in figure.findobj()]
+    return hashlib.sha256(repr(shown).encode()).hexdigest()
+
+
+def describe(artist: Any) -> list:
+    """What one part of a figure is, says, holds and looks like; and where it is, if that is given in data."""
+    getters = LOOKS
+    if hasattr(artist.axes, "transData") and artist.get_transform().contains_branch(artist.axes.transData):
+        getters += PLACES
+    values = [getattr(artist, name)() for name in getters if hasattr(artist, name)]
+    return [type(artist).__name__, *(value.tolist() if hasattr(value, "tolist") else str(value) for value in values)]
 
 
 def run(program: str, pictures: list[str]) -> None:

@@ -153,8 +153,13 @@ class ActivityDirective(SphinxDirective):
             *(opening(hint, name, "hint") for name, hint in hints_of(activity)),
             *cls.controls(activity),
             tag("p", class_="activity-status", role="status"),
-            *(opening(answer, "Answer") for answer in activity.parts("answer")),
+            *cls.revealed(activity),
         ]
+
+    @classmethod
+    def revealed(cls, activity: Activity) -> list[nodes.Node]:
+        """What opens below the controls and their message."""
+        return [opening(answer, "Answer") for answer in activity.parts("answer")]
 
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:

@@ -69,9 +69,13 @@ class FillTable(ActivityDirective):
         def cell(i: int, j: int) -> nodes.Node:
             return blank_field(activity, i, j) if (i, j) in blanks else nodes.paragraph("", grid.rows[i][j])
 
-        filled = details("answer", [nodes.Text("The filled table")], [table(grid)])
         buttons = tag("div", button("Check all", "check"), button("Reveal all", "reveal"), class_="activity-buttons")
-        return [table(grid, cell), buttons, filled]
+        return [table(grid, cell), buttons]
+
+    @classmethod
+    def revealed(cls, activity: Activity) -> list[nodes.Node]:
+        filled = details("answer", [nodes.Text("The filled table")], [table(activity["grid"])])
+        return [filled, *super().revealed(activity)]
 
     @classmethod
     def on_paper(cls, activity: Activity) -> list[nodes.Node]:

@@ -11,7 +11,14 @@ bookkit.define("check", { choice: "text" }, (section, state, { save, say, done, 
     say(right ? "✓ Right." : "✗ Not this one. Read why, and choose again.");
     if (right) done();
   };
-  reasons.forEach((reason) => (reason.hidden = true));
+  const hide = () => reasons.forEach((reason) => (reason.hidden = true));
+  hide();
+  radios.forEach((radio) =>
+    radio.addEventListener("change", () => {
+      hide(); // what was said belongs to another option
+      say("");
+    }),
+  );
   const kept = radios.find((radio) => radio.value === state.choice);
   if (kept) {
     kept.checked = true;

@@ -273,7 +273,8 @@ def passing_book(tmp_path_factory) -> Book:
 def is_replaced(name: str) -> bool:
     """Tests are not part of the copy; of the book only the generated pages and what all pages share are."""
     folder, _, rest = name.partition("/")
-    return folder == "tests" or (folder == "book" and rest not in KEPT and not rest.startswith("_static/"))
+    kept = rest in KEPT or rest.startswith(("_static/", "_templates/"))
+    return folder == "tests" or (folder == "book" and not kept)
 
 
 def stand_in(command: Path) -> None:

@@ -21,7 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("torch", "numpy", "matplotlib.pyplot")  # and no other: JAX does not survive a fork
+# torch imports the first for every optimizer. JAX is left out: it does not survive a fork.
+LIBRARIES = ("torch._dynamo", "numpy", "matplotlib.pyplot")
 SECONDS = 300  # longer than any program may take
 LOOKS = ("get_text", "get_array", "get_facecolor", "get_edgecolor", "get_color", "get_hatch", "get_linestyle")
 LOOKS += ("get_visible", "get_xlim", "get_ylim", "get_offsets")

@@ -56,6 +56,8 @@ class Walk:
                 return
             case ast.Name(id=name, ctx=context):
                 if not scope.hides(name):
+                    if isinstance(context, ast.Del):  # there must be something to delete
+                        yield Mention(name, node, False, scope.deferred)
                     yield Mention(name, node, not isinstance(context, ast.Load), scope.deferred)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 annotations = [a.annotation for a in parameters(node.args)]

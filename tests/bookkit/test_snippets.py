@@ -18,7 +18,7 @@ from bookkit.snippets.content import content
 from bookkit.snippets.edit import ProgramError
 from bookkit.snippets.inline import inline
 from bookkit.snippets.names import mentions
-from bookkit.snippets.observe import Snapshot, what_is_shown
+from bookkit.snippets.observe import Snapshot, names_of_the_page, what_is_shown
 from bookkit.snippets.package import Package
 from bookkit.snippets.program import Book, Page, program_of
 from bookkit.snippets.slice import Facts, Observed, needed, reseeds
@@ -37,6 +37,7 @@ HEADER = (
         ("y = x", "x", "y", ""),
         ("x += 1", "x", "x", ""),
         ("a[i] = b.c", "a b i", "", ""),
+        ("del a, b[c]", "a b c", "a", ""),
         ("[f(i) for i in rows if i in kept]", "f kept rows", "", ""),
         ("total = sum(i * k for i in rows)", "k rows sum", "total", "k"),
         ("def f(a, b=c, *d, e: T) -> R:\n    g = a + h\n    return g, b", "R T c h", "f", "h"),
@@ -145,10 +146,10 @@ def observe(cells: list[str]) -> list[Observed]:
     space: dict = {"__name__": "__main__"}
     observed = []
     for source in cells:
-        before = Snapshot({name: value for name, value in space.items() if not name.startswith("_")}, space)
+        before = Snapshot(names_of_the_page(space), space)
         printed = run(source, space)
-        names = {name: value for name, value in space.items() if not name.startswith("_")}
-        observed.append(Observed(source, printed=printed, **before.differences(Snapshot(names, space))))
+        after = Snapshot(names_of_the_page(space), space)
+        observed.append(Observed(source, printed=printed, **before.differences(after)))
     return observed
 
 
@@ -200,6 +201,7 @@ def test_a_cell_that_begins_with_a_reseed_needs_no_earlier_draw():
         ("x = torch.rand(1)\ntorch.manual_seed(1)", set()),
         ("def f(a=torch.rand(1)):\n    return a\ntorch.manual_seed(1)", set()),
         ("if x:\n    torch.manual_seed(1)", set()),
+        ("torch.manual_seed(int(torch.randint(9, (1,))))", set()),
     ],
 )
 def test_which_cells_begin_with_a_reseed(source, found):
@@ -280,6 +282,51 @@ def test_a_function_that_sets_a_global_name():
 def test_an_iterator_is_used_up_by_whoever_mentions_it():
     page = ["rows = iter([1, 2, 3])", "first = next(rows)", "other = 1", "print(next(rows))"]
     assert slices(page)[3] == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    "take",
+    ["next(rows['first'])", "next(pairs)", "next(doubled)", "take()"],
+)
+def test_an_iterator_moves_on_under_every_name(take):
+    page = [
+        "first = iter([1, 2, 3])",
+        "rows = {'first': first}\npairs = zip(first)\ndoubled = (2 * i for i in first)",
+        "def take():\n    return next(first)",
+        take,
+        "print(next(first))",
+    ]
+    assert 3 in slices(page)[4]
+
+
+def test_an_iterator_goes_through_what_it_was_made_from():
+    page = ["k = 1", "d = {'a': 1}", "def f(x):\n    return x * k", "rows = map(f, d.values())", "k = 5", "d['a'] = 2"]
+    assert slices([*page, "print(list(rows))"])[6] == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "use"),
+    [
+        ("bits = np.random.PCG64(1)\nrng = np.random.Generator(bits)", "rng.random()", "bits.random_raw()"),
+        ("rng = np.random.default_rng(0)", "more = rng.spawn(1)", "rng.spawn(1)[0].random()"),
+        ("rows = [0]\nget = rows.__getitem__", "rows[0] = 5", "get(0)"),
+        ("w = torch.ones(1, requires_grad=True)\nh = 2 * w\nh.retain_grad()", "h.sum().backward()", "h.grad"),
+        ("@cache\ndef w():\n    return torch.rand(1)", "torch.manual_seed(3)\nw()", "w()"),
+        ("_rows = []", "_rows.append(1)", "_rows"),
+    ],
+)
+def test_a_change_counts_although_the_cell_after_it_speaks_of_something_else(made, change, use):
+    page = ["from functools import cache\n\nimport numpy as np\nimport torch", made, change, f"print({use})"]
+    assert slices(page)[3] == [1, 2, 3]
+
+
+def test_a_property_reads_what_its_names_mean_when_it_is_asked():
+    page = ["class A:\n    @property\n    def p(self):\n        return k\n\na = A()", "k = 2", "print(a.p)"]
+    assert slices(page)[2] == [0, 1, 2]
+
+
+def test_a_name_that_is_deleted_must_be_there():
+    assert slices(["x = 1", "y = 2\ndel x", "print(y)"])[2] == [0, 1, 2]
 
 
 def test_names_of_a_loop_or_a_function_are_not_those_of_the_page():

@@ -4,6 +4,7 @@ Imports no library that the chapter did not import itself.
 """
 
 import dis
+import gc
 import hashlib
 import sys
 import types
@@ -17,13 +18,10 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, sl
 # What these hold is not theirs, or does not change.
 FIXED = (
     types.ModuleType,
-    types.BuiltinFunctionType,
-    types.MethodWrapperType,
     types.WrapperDescriptorType,
     types.MethodDescriptorType,
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
-    property,
     weakref.ref,
 )
 NO_ATTRIBUTES = {"__dict__", "__weakref__"}
@@ -96,7 +94,9 @@ class Walk:
         elif numpy and isinstance(value, numpy.ndarray | numpy.generic):
             self.add_array(numpy.asarray(value), numpy)
         elif numpy and isinstance(value, numpy.random.Generator):
-            self.add(value.bit_generator.state)
+            self.add(value.bit_generator)
+        elif numpy and isinstance(value, numpy.random.BitGenerator):
+            self.add_items([value.state, getattr(value.seed_seq, "state", None)])
         elif numpy and isinstance(value, numpy.random.RandomState):
             self.add(value.get_state())
         elif random and isinstance(value, random.Random):
@@ -109,7 +109,7 @@ class Walk:
 
     def add_tensor(self, value: Any, torch: types.ModuleType) -> None:
         self.note(str(value.dtype), tuple(value.shape), str(value.device), value.requires_grad)
-        if value.is_leaf:
+        if value.is_leaf or value.retains_grad:
             self.add(value.grad)
         if value.layout is not torch.strided:
             self.seen_whole = False
@@ -148,8 +148,10 @@ class Walk:
                     self.reads |= globals_read(value.__code__)
                 self.add_items(cell.cell_contents for cell in value.__closure__ or () if not is_empty(cell))
                 self.add_items([value.__defaults__, value.__kwdefaults__, vars(value)])
-            case types.MethodType():
+            case types.MethodType() | types.BuiltinFunctionType() | types.MethodWrapperType():
                 self.add(value.__self__)
+            case property():
+                self.add_items([value.fget, value.fset, value.fdel])
             case partial():
                 self.add_items([value.func, value.args, value.keywords])
             case staticmethod() | classmethod():
@@ -159,12 +161,15 @@ class Walk:
                     self.add_items(value.__bases__)
                     self.add({name: held for name, held in vars(value).items() if not name.startswith("__")})
             case Iterator():
-                self.seen_whole = False
+                self.add_hidden(value)
             case _:
                 # An object without attributes of its own holds nothing, or hides what it holds.
-                self.seen_whole &= self.add_attributes(value) or type(value) is object
+                if not self.add_attributes(value) and type(value) is not object:
+                    self.add_hidden(value)
                 if callable(value):
                     self.add(getattr(value, "__wrapped__", None))
+                if is_cache(value) and is_of_the_page(value):
+                    self.note(value.cache_info().misses)
         if is_of_the_page(type(value)):
             self.add(type(value))
 
@@ -176,6 +181,11 @@ class Walk:
             return
         for item in items:
             self.add(item)
+
+    def add_hidden(self, value: Any) -> None:
+        """How far an object has gone is not seen; what it goes through, Python's garbage collector knows."""
+        self.seen_whole = False
+        self.add_items(gc.get_referents(value))
 
     def add_attributes(self, value: Any) -> bool:
         """What stands in `__dict__` and `__slots__`; False if the object has neither."""
@@ -191,8 +201,13 @@ class Walk:
         return isinstance(own, dict) or bool(slots)
 
 
-def is_of_the_page(kind: type) -> bool:
-    """Whether a class was defined on the page."""
+def is_cache(value: Any) -> bool:
+    """Whether this is a function that keeps its results, so that only its first call does anything."""
+    return hasattr(value, "cache_info") and hasattr(value, "__wrapped__")
+
+
+def is_of_the_page(kind: Any) -> bool:
+    """Whether a class or function was defined on the page."""
     return kind.__module__ == "__main__"
 
 

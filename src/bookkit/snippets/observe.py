@@ -7,6 +7,7 @@ a line a cell, so that nothing of it shows on the page.
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,8 @@ from bookkit.snippets.content import Content, content
 from bookkit.verify import Verified, listeners
 
 OBSERVED_VARIABLE = "BOOKKIT_OBSERVED"  # the file for the running chapter, set by the build
-NOT_THE_PAGES = {"In", "Out", "exit", "quit", "get_ipython", "open"}  # names that IPython defines
+# Names that IPython defines; those of its history are _, _3, _i3, _ih and the like.
+NOT_THE_PAGES = re.compile(r"In|Out|exit|quit|get_ipython|open|_+|_i+|_i?\d+|_[dio]h|_exit_code|__\w+")
 
 
 class Snapshot:
@@ -47,6 +49,15 @@ class Snapshot:
         """What an object holds now, also when its name was given to another."""
         known, held = self.names.get(name, (None, None))
         return held if held and known is value else content(value, self.page)
+
+
+def names_of_the_page(space: dict[str, Any]) -> dict[str, Any]:
+    """What cells have defined.
+
+    >>> names_of_the_page({"rows": 1, "_rows": 2, "_i3": "_rows = 2", "_": 2, "__name__": "__main__"})
+    {'rows': 1, '_rows': 2}
+    """
+    return {name: value for name, value in space.items() if not NOT_THE_PAGES.fullmatch(name)}
 
 
 def changed_states(before: dict[str, Content], now: dict[str, Content]) -> list[str]:
@@ -107,8 +118,7 @@ class Observer:
 
     def names(self) -> dict[str, Any]:
         """What the page has defined."""
-        everything = self.shell.user_ns.items()
-        return {name: value for name, value in everything if name[:1] != "_" and name not in NOT_THE_PAGES}
+        return names_of_the_page(self.shell.user_ns)
 
     def hear(self, *values: Any) -> None:
         """A value was given to verify: in its place, a program prints it."""

@@ -49,10 +49,13 @@ class Facts:
         # A program gathers the imports that it needs.
         statements = [node for node in tree.body if not isinstance(node, Import)]
         self.sure = self.take_in(statements, set())  # given a value, whatever happens
-        self.changes = set(observed.changed) | (set(observed.unseen) & (self.reads | self.binds))
+        self.functions = observed.reads
+        self.changes = set(observed.changed)
+        # One object may stand behind several names, or go on when another does.
+        if not with_functions(self.reads | self.binds, self).isdisjoint(observed.unseen):
+            self.changes |= set(observed.unseen)
         self.reseeds = reseeds(tree)
         self.draws = set(observed.draws) | self.reseeds
-        self.functions = observed.reads
         self.sets = bool(observed.settings) or sets_what_it_imports(tree)
 
     def take_in(self, statements: Iterable[ast.stmt], sure: set[str]) -> set[str]:
@@ -130,7 +133,9 @@ def reseeds(tree: ast.Module) -> set[str]:
         if isinstance(statement, Import) or is_plain_definition(statement):
             continue
         match statement:
-            case ast.Expr(value=ast.Call(func=function)) if ast.unparse(function) in RESEEDS:
+            case ast.Expr(value=ast.Call(func=function) as call) if ast.unparse(function) in RESEEDS:
+                if any(isinstance(node, ast.Call) for seed in call.args for node in ast.walk(seed)):
+                    break  # the seed may have been drawn
                 found.add(RESEEDS[ast.unparse(function)])
             case _:
                 break
@@ -154,23 +159,23 @@ def needed(index: int, facts: list[Facts]) -> list[int]:
     [0, 2, 3]
     """
     kept = [index]
-    names = with_functions(facts[index])
+    names = with_functions(facts[index].uses, facts[index])
     streams = facts[index].draws - facts[index].reseeds
     for j in reversed(range(index)):
         cell = facts[j]
         if not ((cell.binds | cell.changes) & names or cell.draws & streams or cell.sets):
             continue
         kept.append(j)
-        used = with_functions(cell)
+        used = with_functions(cell.uses, cell)
         names = (names - (cell.sure - used)) | used
         streams = (streams | cell.draws) - cell.reseeds
     return kept[::-1]
 
 
-def with_functions(cell: Facts) -> set[str]:
-    """The names that a cell uses, and those that are read when functions run which it can reach through them."""
+def with_functions(names: set[str], cell: Facts) -> set[str]:
+    """These names, and those that are read when functions run which a cell can reach through them."""
     reached: set[str] = set()
-    waiting = set(cell.uses)
+    waiting = set(names)
     while waiting:
         reached |= waiting
         waiting = {read for name in waiting for read in cell.functions.get(name, ())} - reached

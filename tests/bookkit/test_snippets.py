@@ -462,6 +462,10 @@ MODULES = {
             FOLDER = None
 
 
+        def documented():
+            return __doc__
+
+
         def misspelt():
             return nowhere
     """,
@@ -543,6 +547,7 @@ def test_a_name_that_the_page_uses_for_something_else_is_written_differently(pac
         ("demo.bad.source", "source cannot go into a program: it uses getsource"),
         ("demo.bad.whole", "a program cannot hold base, a module as a whole"),
         ("demo.bad.sets", "sets cannot go into a program: it uses global FOLDER"),
+        ("demo.bad.documented", "documented cannot go into a program: it uses __doc__"),
         ("demo.bad.misspelt", "misspelt cannot go into a program: it uses nowhere"),
         ("demo.doing.ROWS", r"doing\.py:2: a module that goes into programs may only import and define; found: ROWS"),
         ("demo.base.Missing", "here: demo.base has no Missing"),
@@ -614,6 +619,20 @@ def test_verify_becomes_a_print_wherever_it_stands(package, source, printed):
     assert run(found.text, {}) == printed
 
 
+def test_a_text_keeps_its_empty_lines(package):
+    page = page_of("x = 1\n\n\nimport math\n\n\nprint(x)", 'print("""a\n\n\n\nb""")')
+    assert "x = 1\n\n\nprint(x)\n" in program(package, page, 0).text
+    assert run(program(package, page, 1).text, {}) == "a\n\n\n\nb\n"
+
+
+def test_a_name_of_the_package_takes_none_that_python_or_a_program_has(package):
+    text = "def sum(x):\n    return 'own'\n\n\ndef printed(x):\n    return sum(x)\n"
+    (package.source / "demo/own.py").write_text(text)
+    head = "from bookkit import verify\nfrom demo.own import printed as total\n"
+    page = page_of(head + "x = verify('a', total([1])), sum([1])\nprint(x)")
+    assert run(program(package, page).text, {}) == "own\n('own', 1)\n"
+
+
 def test_a_value_at_the_end_is_printed_and_a_figure_saved(package):
     page = page_of(
         "x = 1, 2\nx",
@@ -656,6 +675,10 @@ def test_a_tag_gives_a_program_all_earlier_cells(package):
         ("import os.path\nos", "write `from a import b`, `import a` or `import a.b as c`"),
         ("import os; x = os.sep", "give this statement a line of its own: import os"),
         ("import pytest, _pytest, nowhere\nnowhere", "it imports nowhere, which is not installed"),
+        (
+            'from bookkit import verify\nverify("a"  # the id\n    , 5)',
+            r'write this plainly, .*: verify\("a"  # the id',
+        ),
         ("%matplotlib inline\nx x", "IPython's commands"),
     ],
 )

@@ -37,8 +37,16 @@ class Source:
         return self.starts[node.end_lineno - 1] + node.end_col_offset
 
     def after(self, place: int, pattern: bytes) -> int:
-        """The end of what matches at a place."""
-        return re.compile(pattern).match(self.text, place).end()
+        """The end of what matches at a place.
+
+        Raises:
+            ProgramError: if something else stands there.
+        """
+        if match := re.compile(pattern).match(self.text, place):
+            return match.end()
+        line = self.text[:place].count(b"\n")
+        found = self.text[self.starts[line] : self.starts[line + 1]].decode().strip()
+        raise ProgramError(f'write this plainly, as in `verify("id", value)`, and comments elsewhere: {found}')
 
     def replace(self, start: int, end: int, new: str) -> None:
         """Put something else between two places."""

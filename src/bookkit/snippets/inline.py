@@ -11,7 +11,7 @@ from bookkit.snippets.names import mentions
 from bookkit.snippets.package import Definition, Library, Module, Package, Submodule, Target
 
 # What a module knows of itself is not true of a program that holds a part of it.
-OF_A_MODULE = {"__file__", "__name__", "__package__", "__path__", "__spec__", "__loader__", "globals"}
+OF_A_MODULE = {"__file__", "__name__", "__package__", "__path__", "__spec__", "__loader__", "globals", "__doc__"}
 OF_ITS_FILE = {"getsource", "getsourcelines", "getsourcefile", "getmodule"}
 LOADERS = {"importlib", "pkgutil", "runpy"}
 
@@ -121,10 +121,11 @@ def in_import_order(package: Package, names: Iterable[str]) -> Iterator[str]:
 
 
 class Names:
-    """Gives everything in a program one name; the page's own names come first."""
+    """Gives everything in a program one name; the page's own names come first, and those of Python stay Python's."""
 
     def __init__(self, taken: dict[str, Target | None]):
-        self.taken = dict(taken)  # what a name stands for; None: something of the page's own
+        # What a name stands for; None: something of the page's own, of Python, or of the program's head.
+        self.taken = dict.fromkeys([*dir(builtins), "printed"]) | taken
 
     def give(self, target: Library | Definition, wanted: str) -> str:
         """A name for this target: the wanted one, or if that stands for something else, a longer one."""

@@ -96,7 +96,7 @@ def program_from(book: Book, page: Page, kept: list[int]) -> Program:
     blocks = [import_block(inlined.libraries | libraries), *inlined.blocks]
     blocks += [f"{name} = {own}\n" for name, own in renamed.items() if name != own]
     if any("printed(" in body for body in bodies):
-        if "printed" in own:
+        if "printed" in {**own, **targets}:
             raise ProgramError("a program calls its own function printed here: give yours another name")
         blocks.append(PRINTED)
     blocks += [f"# -- Cell {j + 1} {'-' * 60}\n\n{body}" for j, body in zip(kept, bodies, strict=True) if body.strip()]
@@ -161,7 +161,10 @@ def body_of(cell: Cell, seen: Observed, slug: str) -> str:
         print_instead(source, call, "print" if call in statements else "printed")
     if seen.shown != "nothing":
         show(source, cell.tree.body[-1].value, f"{slug}.png" if seen.shown == "figure" else None)
-    return re.sub(r"\n{4,}", "\n\n\n", source.edited()).strip("\n") + "\n"
+    text = source.edited()
+    closed_up = re.sub(r"\n{4,}", "\n\n\n", text)  # where imports stood
+    same = ast.dump(ast.parse(closed_up)) == ast.dump(ast.parse(text))  # no text of the cell has such a gap
+    return (closed_up if same else text).strip("\n") + "\n"
 
 
 def print_instead(source: Source, call: ast.Call, function: str) -> None:

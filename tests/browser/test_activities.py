@@ -368,6 +368,27 @@ def test_discuss(tab, hand):
     assert section.done
 
 
+def test_what_a_reader_writes_is_kept_to_the_last_letter_that_fits(tab):
+    for name in "discuss--is-it-half-of-n", "predict--how-much":
+        section = Section(tab.page, name)
+        field = section.find("textarea, input")
+        field.click()
+        tab.page.evaluate("text => document.execCommand('insertText', false, text)", "a" * 20001)
+        if name.startswith("predict"):
+            section.button("commit").click()
+        written = field.input_value()
+        section.reload()
+        assert (len(written), field.input_value() == written) == (20000, True)
+
+
+def test_a_long_word_makes_no_page_wider(tab):
+    tab.page.set_viewport_size({"width": 320, "height": 700})
+    section = Section(tab.page, "predict--how-much")
+    section.find("input").fill("a" * 300)
+    section.button("commit").click()
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == 320
+
+
 def test_trap(tab, hand):
     section = Section(tab.page, "trap--it-is-free")
     for words, hidden in ("What breaks", "twenty-one"), ("The fix", "twenty-two"), ("What proves it", "twenty-three"):

@@ -13,6 +13,7 @@ from docutils.parsers.rst import directives
 
 from bookkit.activities.directive import (
     HINTS,
+    LONGEST,
     ONE,
     ActivityDirective,
     Fault,
@@ -35,7 +36,7 @@ class Discuss(ActivityDirective):
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         label = tag("label", "Your notes", for_=activity.id_of("notes"))
-        field = tag("textarea", id=activity.id_of("notes"), rows=3, autocomplete="off")
+        field = tag("textarea", id=activity.id_of("notes"), rows=3, maxlength=LONGEST, autocomplete="off")
         return [needs_script("div", label, field, class_="activity-notes")]
 
 

@@ -50,6 +50,7 @@ class Number(NamedTuple):
 
 HINTS = Number(0)
 ONE = Number(1, 1)
+LONGEST = 20_000  # letters that a reader can write into a field: `activity.js` takes no longer text for its own
 
 
 class PartDirective(SphinxDirective):

@@ -9,7 +9,7 @@ from typing import ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 
-from bookkit.activities.directive import HINTS, ONE, ActivityDirective, Fault, button, needs_script
+from bookkit.activities.directive import HINTS, LONGEST, ONE, ActivityDirective, Fault, button, needs_script
 from bookkit.activities.tree import Activity, tag
 from bookkit.reports import link, look_up
 
@@ -35,7 +35,7 @@ class Predict(ActivityDirective):
     @classmethod
     def controls(cls, activity: Activity) -> list[nodes.Node]:
         label = tag("label", "Your guess", for_=activity.id_of("guess"))
-        field = tag("input", id=activity.id_of("guess"), type="text", autocomplete="off")
+        field = tag("input", id=activity.id_of("guess"), type="text", maxlength=LONGEST, autocomplete="off")
         return [needs_script("form", label, field, button("Commit", "commit"), class_="activity-guess")]
 
     @classmethod

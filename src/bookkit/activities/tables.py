@@ -17,6 +17,7 @@ from sphinx import addnodes
 
 from bookkit.activities.directive import (
     HINTS,
+    LONGEST,
     ActivityDirective,
     Fault,
     Number,
@@ -164,7 +165,7 @@ def blank_field(activity: Activity, i: int, j: int) -> nodes.Node:
         options = [tag("option", "choose …", value=""), *(tag("option", text, value=text) for text in choices)]
         field = tag("select", *options, **attributes)
     else:
-        field = tag("input", type="text", size=max(6, len(grid.rows[i][j])), **attributes)
+        field = tag("input", type="text", size=max(6, len(grid.rows[i][j])), maxlength=LONGEST, **attributes)
     mark = tag("span", class_="activity-mark")
     reveal = button("Reveal", "reveal-one", aria_label=f"Reveal: {name}")
     return tag("div", field, " ", mark, " ", reveal, class_="activity-cell")

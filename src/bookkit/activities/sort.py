@@ -55,6 +55,8 @@ class Sort(ActivityDirective):
             raise Fault(f"name the column to sort `:by:`, one of {quoted(grid.header)}")
         column = index_of(self.options["by"], grid.header, "column")
         cells = {label: row[column] for label, row in zip(labels, grid.rows, strict=True)}
+        if empty := [label for label, cell in cells.items() if not cell.strip()]:
+            raise Fault(f"the record has no bucket for the rows {quoted(empty)}: their cells are empty")
         for item in activity.parts("item"):
             if item["options"]:
                 raise Fault("the record says into which bucket an item belongs: leave `:bucket:` out", item)

@@ -60,6 +60,9 @@ class FillTable(ActivityDirective):
             blanks = [(i, index_of(self.options["column"], grid.header, "column")) for i in range(len(labels))]
         else:
             blanks = [cell_of(grid, labels, cell) for cell in self.options["cells"].split(";")]
+        for i, j in blanks:
+            if not grid.rows[i][j].strip():
+                raise Fault(f"the cell {labels[i]!r}, {grid.header[j]!r} is empty, so nobody can fill it in")
         activity["grid"], activity["blanks"] = grid, blanks
         activity["choices"] = sorted({grid.rows[i][j] for i, j in blanks}) if "choose" in self.options else []
 

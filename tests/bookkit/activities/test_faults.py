@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from activity_book import PAGES, activity_book
+from activity_book import LEDGER, PAGES, activity_book
 from tiny_book import line_of
 
 
@@ -38,6 +38,13 @@ RIGHT = ":right:"
 TRAP = "".join(f"```{{{role}}}\nWords.\n```\n" for role in ("claim", "breaks", "fix", "proof"))
 ARROWS = "```{arrow} a → b\nA reason.\n```\n```{arrow} b → c\nA reason.\n```\n"
 PROMPT = "\nA prompt.\n"
+GAPS = """
+[gaps]
+title = "Gaps"
+verdict = "measured"
+columns = { word = "label", note = "computed" }
+rows = [["one", "good"], ["two", ""]]
+"""
 
 FAULTS = {
     # Records
@@ -55,6 +62,16 @@ FAULTS = {
         activity("fill-table", ":column: speed", PROMPT),
         ":::{fill-table}",
         "fill-table: name the table, as in `:record: some-id`",
+    ),
+    "nothing to fill in": Fault(
+        activity("fill-table", ":record: gaps", ":column: note", PROMPT),
+        ":::{fill-table}",
+        "fill-table: the cell 'two', 'note' is empty, so nobody can fill it in",
+    ),
+    "nothing to sort by": Fault(
+        activity("sort", ":record: gaps", ":by: note", PROMPT, item("one"), item("two")),
+        ":::{sort}",
+        "sort: the record has no bucket for the rows 'two': their cells are empty",
     ),
     "no such column": Fault(
         activity("fill-table", ":record: sizes", ":column: weight", PROMPT),
@@ -323,7 +340,7 @@ def warnings(tmp_path_factory) -> dict[str, list[tuple[int, str]]]:
     """For each page, the lines and messages of what was said of it."""
     texts = {page_name(name): f"# {name}\n\n{fault.text}" for name, fault in FAULTS.items()}
     pages = {"index": "# Tiny\n\n```{toctree}\n" + "\n".join(texts) + "\nanswers\n```\n", "answers": PAGES["answers"]}
-    project = activity_book(tmp_path_factory.mktemp("faults"), pages | texts)
+    project = activity_book(tmp_path_factory.mktemp("faults"), pages | texts, LEDGER + GAPS)
     _, output = project.build("dummy")
     found: dict[str, list[tuple[int, str]]] = {}
     for page, line, message in re.findall(r"^.*/book/([\w/-]+)\.md:(\d+): \w+: (.*)$", output, re.MULTILINE):

@@ -349,9 +349,15 @@ def test_a_setting_belongs_to_every_later_cell():
 
 
 def test_a_setting_made_where_the_library_is_imported_is_taken_from_the_code():
-    page = ["import decimal\ndecimal.getcontext()", "import torch\ntorch.set_num_threads(1)", "x = 1"]
+    page = [
+        "import decimal\ndecimal.getcontext()",
+        "import matplotlib.pyplot as plt\nplt.rcParams['lines.linewidth'] = 5",
+        "import os\nos.environ['A'] += 'b'",
+        "import torch\ntorch.set_num_threads(1)",
+        "from demo import rows\n\nx = [rows]\nx[0] = rows[1]\n(x or rows).n = 1",
+    ]
     facts = [Facts(ast.parse(source), Observed(source)) for source in page]
-    assert [cell.sets for cell in facts] == [True, False, False]
+    assert [cell.sets for cell in facts] == [True, True, True, False, False]
 
 
 # -- The package --------------------------------------------------------------------------

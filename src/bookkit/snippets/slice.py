@@ -110,7 +110,7 @@ def bound_by(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def sets_what_it_imports(tree: ast.Module) -> bool:
-    """Whether a cell calls a library that it imports, only for an effect: nobody saw how the library was before."""
+    """Whether a cell calls or changes what it imports, only for an effect: nobody saw how that was before."""
     imported = imported_names(tree)
     for statement in tree.body:
         match statement:
@@ -118,6 +118,11 @@ def sets_what_it_imports(tree: ast.Module) -> bool:
                 name = ast.unparse(function)
                 if name.partition(".")[0] in imported and re.fullmatch(r"[\w.]+", name) and name not in HARMLESS:
                     return True
+            case (
+                ast.Assign(targets=[ast.Attribute() | ast.Subscript() as target, *_])
+                | ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target)
+            ) if re.match(r"\w*", ast.unparse(target))[0] in imported:
+                return True
     return False
 
 

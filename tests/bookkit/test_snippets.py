@@ -325,6 +325,33 @@ def test_a_property_reads_what_its_names_mean_when_it_is_asked():
     assert slices(page)[2] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("defined", "used"),
+    [
+        ("class A:\n    def __getitem__(self, i):\n        return k\n\na = A()", "a[0]"),
+        ("class A:\n    def __init__(self):\n        self.k = k", "A().k"),
+        ("@dataclass\nclass A:\n    n: int = field(default_factory=lambda: k)", "A().n"),
+        ("a = defaultdict(lambda: k)", "a[0]"),
+    ],
+)
+def test_what_python_calls_by_itself_is_a_function_too(defined, used):
+    imports = "from collections import defaultdict\nfrom dataclasses import dataclass, field"
+    assert slices([imports, defined, "k = 2", f"print({used})"])[3] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("seeded", "used"),
+    [
+        ("torch.manual_seed(3)", "with torch.random.fork_rng():\n    print(torch.rand(1))"),
+        ("np.random.seed(3)", "s = np.random.get_state()\nprint(np.random.rand(1))\nnp.random.set_state(s)"),
+        ("random.seed(3)", "r = random.Random()\nr.setstate(random.getstate())\nprint(r.random())"),
+        ("torch.manual_seed(7)", "print(torch.initial_seed())"),
+    ],
+)
+def test_who_puts_a_state_back_has_used_it(seeded, used):
+    assert slices(["import random\n\nimport numpy as np\nimport torch", seeded, used])[2] == [1, 2]
+
+
 def test_a_name_that_is_deleted_must_be_there():
     assert slices(["x = 1", "y = 2\ndel x", "print(y)"])[2] == [0, 1, 2]
 

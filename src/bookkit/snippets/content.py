@@ -135,6 +135,7 @@ class Walk:
             case Mapping():
                 self.add_items(value.keys())
                 self.add_items(value.values())
+                self.add(getattr(value, "default_factory", None))
                 self.add_attributes(value)
             case set() | frozenset():
                 found = [content(held, self.page) for held in value]
@@ -159,7 +160,7 @@ class Walk:
             case type():
                 if is_of_the_page(value):
                     self.add_items(value.__bases__)
-                    self.add({name: held for name, held in vars(value).items() if not name.startswith("__")})
+                    self.add(dict(vars(value)))
             case Iterator():
                 self.add_hidden(value)
             case _:

@@ -19,6 +19,14 @@ RESEEDS = {
     "numpy.random.seed": "numpy",
     "random.seed": "random",
 }
+# A cell that asks for a generator's state may put it back, and so seem to have drawn nothing.
+ASKS_FOR_STATE = {
+    "fork_rng": "torch",
+    "get_rng_state": "torch",
+    "initial_seed": "torch",
+    "get_state": "numpy",
+    "getstate": "random",
+}
 HARMLESS = {*RESEEDS, "torch.set_num_threads"}  # how many threads there are decides only how long it takes
 STRAIGHT = ast.Assign | ast.AnnAssign | ast.FunctionDef | ast.ClassDef
 
@@ -55,7 +63,7 @@ class Facts:
         if not with_functions(self.reads | self.binds, self).isdisjoint(observed.unseen):
             self.changes |= set(observed.unseen)
         self.reseeds = reseeds(tree)
-        self.draws = set(observed.draws) | self.reseeds
+        self.draws = set(observed.draws) | self.reseeds | asks_for_state(tree)
         self.sets = bool(observed.settings) or sets_what_it_imports(tree)
 
     def take_in(self, statements: Iterable[ast.stmt], sure: set[str]) -> set[str]:
@@ -145,6 +153,12 @@ def reseeds(tree: ast.Module) -> set[str]:
             case _:
                 break
     return found
+
+
+def asks_for_state(tree: ast.Module) -> set[str]:
+    """The generators whose state a cell asks for."""
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return {ASKS_FOR_STATE[name] for name in names & ASKS_FOR_STATE.keys()}
 
 
 def is_plain_definition(statement: ast.stmt) -> bool:

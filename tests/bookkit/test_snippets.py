@@ -208,6 +208,15 @@ def test_which_cells_begin_with_a_reseed(source, found):
     assert reseeds(ast.parse(source)) == found
 
 
+def test_a_cell_that_imports_torch_may_draw_at_once():
+    as_in_a_new_interpreter()
+    before = Snapshot({}, {})
+    del before.generators["torch"]
+    assert before.differences(Snapshot({}, {}))["draws"] == []
+    torch.rand(1)
+    assert before.differences(Snapshot({}, {}))["draws"] == ["torch"]
+
+
 def test_each_generator_is_a_variable_of_its_own():
     page = [
         "import random\nimport numpy as np\nimport torch",

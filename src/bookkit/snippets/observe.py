@@ -41,7 +41,7 @@ class Snapshot:
             "rebound": sorted(rebound),
             "unseen": sorted(name for name, (_, before) in names.items() if not before.seen_whole),
             "reads": {name: sorted(before.reads) for name, (_, before) in names.items() if before.reads},
-            "draws": changed_states(self.generators, after.generators),
+            "draws": changed_states(fresh_generators() | self.generators, after.generators),
             "settings": changed_states(self.settings, after.settings),
         }
 
@@ -74,6 +74,12 @@ def generators() -> dict[str, Callable[[], Any]]:
             "random": lambda random: random.getstate(),
         }
     )
+
+
+def fresh_generators() -> dict[str, Content]:
+    """The state in which a library's own generator began, for a cell that imports the library and draws at once."""
+    began = {"torch": lambda torch: torch.Generator().manual_seed(torch.initial_seed()).get_state()}
+    return {name: content(state()) for name, state in loaded(began).items()}
 
 
 def settings() -> dict[str, Callable[[], Any]]:

@@ -131,8 +131,7 @@ class AddButtons(SphinxPostTransform):
         cells = {program.cell for program in programs}
         for cell in list(self.document.findall(is_code_cell)):
             index = cell["cell_index"]
-            source = next(i for i, part in enumerate(cell.children) if "cell_input" in part.get("classes", []))
-            cell.insert(source + 1, Buttons(program=index if index in cells else None))
+            cell.insert(place_of_source(cell) + 1, Buttons(program=index if index in cells else None))
         if programs:
             place = next(self.document.findall(nodes.section), self.document)
             place += Downloads(page=self.env.docname, count=len(programs))
@@ -141,7 +140,15 @@ class AddButtons(SphinxPostTransform):
 def is_code_cell(node: nodes.Node) -> bool:
     """Whether this is a cell whose code is shown."""
     is_cell = isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
-    return is_cell and any("cell_input" in part.get("classes", []) for part in node.children)
+    return is_cell and place_of_source(node) is not None
+
+
+def place_of_source(cell: nodes.container) -> int | None:
+    """Which child of the cell is its code, or holds it where readers open it on request."""
+    for i, part in enumerate(cell.children):
+        if any("cell_input" in inner["classes"] for inner in part.findall(nodes.container)):
+            return i
+    return None
 
 
 def visit_buttons(translator: Any, node: Buttons) -> None:

@@ -147,7 +147,8 @@ def test_without_preloading_kernels_import_for_themselves(built):
 def test_a_fork_finds_what_a_new_process_finds(built):
     for warmed, cold in zip(*built, strict=True):
         assert warmed["same"] == cold["same"]
-        assert (warmed["found"], cold["found"]) == (["heavy"], [])
+        assert set(warmed["found"]) - set(cold["found"]) == {"heavy"}  # both have what watches the cells
+        assert not set(cold["found"]) - set(warmed["found"])
 
 
 def test_kernels_draw_random_numbers_of_their_own(built):

@@ -236,8 +236,8 @@ def given_by(program: Program) -> dict[str, Any]:
 
 
 def add_static_files(app: Sphinx, config: Any) -> None:
-    """The script and the sheet of the buttons."""
-    config.html_static_path.append(str(Path(__file__).parent / "static"))
+    """The script and the sheet of the buttons. The path is relative: Sphinx writes a hash of it into the build."""
+    config.html_static_path.append(os.path.relpath(Path(__file__).parent / "static", app.confdir))
 
 
 def setup(app: Sphinx) -> None:

@@ -740,10 +740,12 @@ def test_a_picture_is_what_a_figure_shows_however_often_it_was_drawn():
         axes = figure.subplots()
         axes.bar([1, 2], [1.0, height], color=colour)
         axes.set_title(word)
+        figure.savefig(io.BytesIO(), format="svg")
         return figure
 
     figure = drawn()
     first = picture_of(figure)
+    figure.savefig(io.BytesIO(), format="pdf")
     assert picture_of(figure) == first
     assert picture_of(drawn()) == first
     others = [picture_of(drawn(**change)) for change in ({"height": 2.5}, {"word": "b"}, {"colour": "red"})]

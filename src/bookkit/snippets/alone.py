@@ -40,12 +40,10 @@ class Blocker:
             raise ModuleNotFoundError(f"a program of the book may not import {name}", name=name)
 
 
-def picture_of(figure: Any, save: Any = None) -> str:
-    """A hash of what a figure shows: of every line, area, image and text. Where the layout puts them is left out,
-    because some layouts move a little each time that a figure is drawn.
+def picture_of(figure: Any) -> str:
+    """A hash of what a figure shows, which was drawn: of every line, area, image and text. Where the layout puts them
+    is left out, because some layouts move a little each time that a figure is drawn.
     """
-    # The ticks and their labels come about when it is drawn.
-    (save or type(figure).savefig)(figure, io.BytesIO(), format="svg")
     shown = [describe(artist) for artist in figure.findobj()]
     return hashlib.sha256(repr(shown).encode()).hexdigest()
 
@@ -66,7 +64,8 @@ def run(program: str, pictures: list[str]) -> None:
     save = figures.savefig
 
     def save_and_note(figure: Any, *arguments: Any, **options: Any) -> None:
-        pictures.append(picture_of(figure, save))
+        save(figure, io.BytesIO(), format="svg")  # ticks and their labels come about when it is drawn
+        pictures.append(picture_of(figure))
         save(figure, *arguments, **options)
 
     figures.savefig = save_and_note

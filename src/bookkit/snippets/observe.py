@@ -136,7 +136,7 @@ class Observer:
         shown = what_is_shown(result.result)
         if shown == "value":
             self.hear(result.result)
-        pictures = [picture_of(result.result)] if shown == "figure" else []
+        pictures = [picture_of(result.result)] if shown == "figure" else []  # IPython has drawn it by now
         after = Snapshot(self.names(), self.shell.user_ns)
         noted = {
             "source": result.info.raw_cell,

@@ -75,7 +75,8 @@ figure
 
 ```{code-cell} ipython3
 import math
-math.secret = 5
+import sys
+vars(sys.modules["math"])["secret"] = 5
 ```
 
 ```{code-cell} ipython3
@@ -246,7 +247,7 @@ def test_the_gate_finds_the_programs_that_are_not_right(root, output):
     assert "give it the tag 'whole-page'" in hidden
     assert fault_at("getattr", 1) == ""
     assert fault_at("needs nothing").endswith("the tag 'whole-page' is not needed: remove it")
-    assert "it writes to the error stream:\nshown\n" in fault_at("import sys")
+    assert "it writes to the error stream:\nshown\n" in fault_at("import sys", 1)
     assert "ModuleNotFoundError: a program of the book may not import demo" in fault_at("__import__")
     assert str(outcome).endswith("\n5 of 9 programs run alone")
 

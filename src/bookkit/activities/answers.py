@@ -26,8 +26,8 @@ class FillAnswers(SphinxPostTransform):
     default_priority = 5
 
     def run(self, **kwargs) -> None:
-        for placeholder in list(self.document.findall(AnswersPage)):
-            placeholder.replace_self(list(self.sections(placeholder["docname"])))
+        for page in list(self.document.findall(AnswersPage)):
+            page.replace_self(list(self.sections(page["docname"])))
 
     def sections(self, here: str) -> Iterator[nodes.section]:
         """One for each page that has activities, in the order of the book."""

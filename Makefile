@@ -20,8 +20,8 @@ ifneq ($(CHAPTER),$(filter $(CHAPTER),$(PAGES)))
     $(error there is no chapter '$(CHAPTER)'; there are: $(PAGES))
 endif
 BUILD := _build$(if $(CHAPTER),/chapter)
-# Six processes: each gets few chapters, so two or four cores are busy until the end (a kernel takes half a GB).
-SPHINX := $(RUN) -m sphinx -n -W -j 6 -c . -d $(BUILD)/doctrees
+# Eight processes: each gets a chapter or two, so two or four cores are busy until the end.
+SPHINX := $(RUN) -m sphinx -n -W -j 8 -c . -d $(BUILD)/doctrees
 
 .DEFAULT_GOAL := help
 .PHONY: help html pdf test lint lock clean

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import tempfile
 from itertools import zip_longest
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from nbformat import NotebookNode
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
+from traitlets.config import Config
 
 from bookkit import warm
 from bookkit.ledger import LEDGER_VARIABLE
@@ -29,16 +31,13 @@ ENVIRONMENT = {
 }
 IPYTHON_CONFIG = {
     "InteractiveShellApp": {"extensions": ["bookkit.snippets.observe"]},
-    "IPKernelApp": {"log_level": 40},  # no "running over TCP" notice in the output
+    "IPKernelApp": {"log_level": 40},  # no notices of the kernel's own in the output
     "HistoryManager": {"enabled": False},  # parallel kernels would share one database
     "InlineBackend": {
         "figure_formats": ["svg", "pdf"],  # HTML takes the first, LaTeX the second
         "print_figure_kwargs": {"bbox_inches": None},  # figures keep the size and margins they were given
     },
 }
-
-STARTS = 4
-DIED_AT_START = "Kernel died before replying to kernel_info"  # as jupyter_client says it
 
 # Two builds give equal figures, and a reader's own matplotlibrc changes none of them.
 MATPLOTLIBRC = "svg.hashsalt: book\nsvg.fonttype: path\n"
@@ -52,11 +51,11 @@ def executed(env: BuildEnvironment, docnames: list[str]) -> list[str]:
 def spread_chapters(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Sphinx cuts the list of pages into pieces, a process each: no piece shall hold several long chapters.
 
-    So chapters and pages that run nothing take turns.
+    So chapters and pages that run nothing take turns. These come first: they can be read while the kernels warm up.
     """
     chapters = executed(env, docnames)
     others = [name for name in docnames if name not in chapters]
-    docnames[:] = [name for pair in zip_longest(chapters, others) for name in pair if name]
+    docnames[:] = [name for pair in zip_longest(others, chapters) for name in pair if name]
 
 
 def warm_up(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
@@ -93,7 +92,7 @@ def prepare(app: Sphinx) -> None:
 def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=True, **kwargs) -> ExecutionResult:
     """MyST-NB's execution, except that a dead kernel is one failed chapter instead of an aborted build."""
     try:
-        result = execute_once_started(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
+        result = execute_on_own_sockets(notebook, cwd, timeout, allow_errors, meta_override=meta_override, **kwargs)
         join_pieces(notebook)  # executed in place
         return result
     except DeadKernelError as error:
@@ -123,15 +122,14 @@ def join_pieces(notebook: NotebookNode) -> None:
             cell.outputs = joined
 
 
-def execute_once_started(*arguments, **options) -> ExecutionResult:
-    """A kernel that dies before it runs anything is started again.
+def execute_on_own_sockets(*arguments, **options) -> ExecutionResult:
+    """MyST-NB's execution, with a kernel that is spoken to through files in a folder of its own.
 
-    Kernels that start side by side pick their ports before they take them, and may pick the same one.
+    Jupyter's usual way are network ports, picked before the kernel takes them. Kernels that start side by side may
+    pick the same ones, and if it is that of its output, a kernel neither answers nor ends.
     """
-    for _ in range(STARTS - 1):
-        try:
-            return single_nb_execution(*arguments, **options)
-        except RuntimeError as error:
-            if str(error) != DIED_AT_START:
-                raise
-    return single_nb_execution(*arguments, **options)
+    if os.name != "posix":
+        return single_nb_execution(*arguments, **options)
+    with tempfile.TemporaryDirectory(prefix="kernel-") as folder:  # a short path: sockets' names have 100 characters
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{folder}/socket"})
+        return single_nb_execution(*arguments, config=config, **options)

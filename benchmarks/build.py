@@ -65,7 +65,7 @@ def main() -> None:
         copy_project(folder)
         make_html = ["make", "html"]
         # Without execution no record is verified: the build fails, having done all its work.
-        no_execution = [sys.executable, "-m", "sphinx", "-n", "-j", "6", "-c", ".", "-d", "_build/unexecuted/doctrees"]
+        no_execution = [sys.executable, "-m", "sphinx", "-n", "-j", "8", "-c", ".", "-d", "_build/unexecuted/doctrees"]
         no_execution += ["-D", "nb_execution_mode=off", "-b", "html", "book", "_build/unexecuted/html"]
 
         seconds([sys.executable, "-c", "import torch, matplotlib.pyplot"], folder)  # warm the disk, for all alike

@@ -173,6 +173,9 @@ rows = [
 """
 
 
+PRELOAD = 'bookkit_preload = ["torch._dynamo", "matplotlib.pyplot"]'
+
+
 class Result(NamedTuple):
     """How one command ended, and what it said."""
 
@@ -255,6 +258,8 @@ def passing_book(tmp_path_factory) -> Book:
             (book.folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, book.folder / name)
     link_environment(book.folder / ".venv")
+    book.edit("conf.py", PRELOAD, 'bookkit_preload = ["torch"]')  # all that these chapters import
+    book.originals = {}
     (book.folder / "book/ledger").mkdir()
     (book.folder / "book/index.md").write_text(INDEX)
     for chapter, text, records in ((TRIAL, TRIAL_CHAPTER, TRIAL_RECORDS), (WEIGHTS, WEIGHTS_CHAPTER, WEIGHTS_RECORDS)):

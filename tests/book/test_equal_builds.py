@@ -17,7 +17,7 @@ from book_paths import ROOT
 def sphinx(builder: str, folder: Path, doctrees: Path, output: Path, date: str) -> None:
     """The book of a folder, built as the Makefile does."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "SOURCE_DATE_EPOCH": date}
-    options = ["-q", "-n", "-W", "-j", "6", "-c", ".", "-d", str(doctrees), "-b", builder]
+    options = ["-q", "-n", "-W", "-j", "8", "-c", ".", "-d", str(doctrees), "-b", builder]
     subprocess.run(
         [sys.executable, "-m", "sphinx", *options, "book", str(output)], cwd=folder, env=environment, check=True
     )

@@ -29,11 +29,10 @@ def test_every_cell_has_a_program(programs, pages):
         assert bars == [["Copy program", "Copy cell"]] * len(cells_of(chapter))
 
 
-def test_every_program_runs_alone_and_gives_what_its_page_shows(programs, capsys):
+def test_every_program_runs_alone_and_gives_what_its_page_shows(programs, record_property):
     """In a process of its own, where neither package can be imported. Of each page, one in a new interpreter."""
     outcome = check_programs(LISTING)
-    with capsys.disabled():
-        print(f"\n{str(outcome).splitlines()[-1]}")
+    record_property("summary", str(outcome).splitlines()[-1])
     assert outcome.faults == [], "\n\n".join(outcome.faults)
 
 

@@ -61,12 +61,12 @@ def activities_after(element: Tag, count: int) -> list[Tag]:
     return element.find_all_next("section", class_="activity", limit=count)
 
 
-def test_sixty_slides_have_their_place(places, records, capsys):
-    with capsys.disabled():
-        print(f"\n{'slide':>5}  {'kind':<10}  {'page':<20}  record")
-        for slide, kind in sorted(KIND_OF.items()):
-            page, element = places.get(slide, ("nowhere", None))
-            print(f"{slide:>5}  {kind:<10}  {page:<20}  {record_of(kind, element, records.get(slide, []))}")
+def test_sixty_slides_have_their_place(places, records, record_property):
+    rows = [f"{'slide':>5}  {'kind':<10}  {'page':<20}  record"]
+    for slide, kind in sorted(KIND_OF.items()):
+        page, element = places.get(slide, ("nowhere", None))
+        rows.append(f"{slide:>5}  {kind:<10}  {page:<20}  {record_of(kind, element, records.get(slide, []))}")
+    record_property("summary", "\n".join(rows))
     assert sorted(KIND_OF) == list(range(1, 61))
     assert sorted(places) == list(range(1, 61))
 

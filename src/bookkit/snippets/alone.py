@@ -7,6 +7,7 @@ from one that has imported the libraries and drawn no random number; or, if `fre
 For each program it writes a line of JSON: its output, its errors, and a hash of each figure that it saves.
 """
 
+import gc
 import hashlib
 import io
 import json
@@ -126,6 +127,7 @@ def main() -> None:
     if not task["fresh"]:
         for library in LIBRARIES:
             import_module(library)
+        gc.freeze()  # else each program looks for garbage among all these objects
     waiting, running = list(reversed(task["programs"])), {}
     while waiting or running:
         while waiting and len(running) < task["jobs"]:

@@ -58,8 +58,9 @@ pdf: $(INSTALLED)
 	$(MAKE) -C $(BUILD)/latex LATEXMKOPTS="-silent -halt-on-error -interaction=nonstopmode"
 	@echo "Open $(BUILD)/latex/bert-recomputed.pdf"
 
+# Two files of tests at a time, in their order: the long ones are in the middle, so that both cores are busy until the end.
 test: html
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

@@ -192,4 +192,5 @@ def report_as_json(entry: Entry, report: Report) -> dict:
         "verdict": entry.record.verdict,
         "compared": report.comparison.compared,
         "differences": [vars(difference) for difference in report.comparison.differences],
+        **report.given,
     }

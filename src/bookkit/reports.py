@@ -28,6 +28,7 @@ class Report:
     document: str
     line: int  # of the chapter's file
     comparison: Comparison
+    given: dict[str, str]  # what was computed, and mistaken, with all digits
 
     @property
     def ok(self) -> bool:
@@ -40,7 +41,7 @@ def report_from(published: dict, document: str, line: int) -> Report:
         Difference(**{**raw, "cell": tuple(raw["cell"]) if raw["cell"] else None}) for raw in published["differences"]
     ]
     comparison = Comparison(published["compared"], differences, tuple(published["measured"]))
-    return Report(published["id"], document, line, comparison)
+    return Report(published["id"], document, line, comparison, published["given"])
 
 
 class RecordRole(XRefRole):

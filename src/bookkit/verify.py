@@ -6,7 +6,7 @@ from collections.abc import Callable
 from traceback import walk_stack
 from typing import Any
 
-from bookkit.compare import Comparison, compare
+from bookkit.compare import Comparison, compare, to_plain
 from bookkit.ledger import Entry, find_ledger, load_ledger
 from bookkit.show import as_html, as_text
 
@@ -89,7 +89,7 @@ def verify(record_id: str, computed: Any, *, mistaken: Any = None) -> Verified:
     comparison = compare(values.record, computed, mistaken)
     verified = Verified(entry, values, comparison)
     if has_kernel():
-        publish(verified)
+        publish(verified, {"computed": repr(to_plain(computed)), "mistaken": repr(to_plain(mistaken))})
         verified.published = True
         if os.environ.get(BUILD_VARIABLE):
             return verified  # the build reports the drift of all chapters together
@@ -104,8 +104,11 @@ def has_kernel() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def publish(verified: Verified) -> None:
-    """Send the report as an output of the running cell: for the build, and for a reader's eyes."""
+def publish(verified: Verified, given: dict[str, str]) -> None:
+    """Send the report as an output of the running cell: for the build, and for a reader's eyes.
+
+    What was given goes with it, with all its digits, as Python writes it: JSON knows no NaN and no tuple.
+    """
     from IPython.display import publish_display_data
 
     comparison = verified.comparison
@@ -116,6 +119,7 @@ def publish(verified: Verified) -> None:
         "compared": comparison.compared,
         "measured": list(comparison.measured),
         "differences": [vars(difference) for difference in comparison.differences],
+        "given": given,
     }
     publish_display_data(
         {

@@ -133,7 +133,9 @@ def test_a_report_survives_json():
         "compared": comparison.compared,
         "measured": comparison.measured,
         "differences": [vars(difference) for difference in comparison.differences],
+        "given": {"computed": "0.4", "mistaken": "None"},
     }
     report = report_from(json.loads(json.dumps(published)), "chapter", 42)
     assert (report.id, report.document, report.line, report.ok) == ("half", "chapter", 42, False)
     assert report.comparison == comparison
+    assert report.given == published["given"]

@@ -513,6 +513,9 @@ def test_the_report_of_a_build(built):
         ("shares-again", "two", line_of(TWO, 'verify("shares-again"'), 4),
     ]
     assert all(record["differences"] == [] for record in report["records"])
+    given = {record["id"]: (record["computed"], record["mistaken"]) for record in report["records"]}
+    assert given["shares"] == given["shares-again"] == ("[[0.25, 0.75], [0.5, 0.5]]", "None")
+    assert given["half"][1] != "None"
 
 
 def test_a_parallel_build_is_the_same(built):

@@ -116,22 +116,11 @@ latex_elements = {
 % The mark of what was checked stays under its table.
 \pretocmd{\sphinxattableend}{\nobreak}{}{\errmessage{sphinxattableend has changed}}
 \AtBeginEnvironment{sphinxtheindex}{\raggedright}
-% Activities hold hints and answers, and these hold listings longer than a page. A frame inside a frame
-% cannot break across pages, so these boxes have none: rules around the outer, a bar above the inner.
-\newif\ifinactivity
-\newcommand\activityrule{\noindent{\color{black!60}\rule{\linewidth}{0.8pt}}\par}
-\newenvironment{activitybox}[1]{%
+% Boxes hold listings longer than a page, and a frame does not break well: a rule above, and one below.
+\newcommand\boxrule{\noindent{\color{black!60}\rule{\linewidth}{0.8pt}}\par}
+\renewenvironment{sphinxnote}[1]{%
     \par\needspace{5\baselineskip}\vskip0.6\baselineskip
-    \ifinactivity
-        \noindent\colorbox{black!8}{\parbox{\dimexpr\linewidth-2\fboxsep}{\strut\sphinxstrong{#1}\strut}}\par
-    \else
-        \activityrule\nobreak\noindent\sphinxstrong{#1}\par
-    \fi
-    \let\closeactivity\relax
-    \ifinactivity\else\def\closeactivity{\nobreak\activityrule}\fi
-    \inactivitytrue\nobreak
-}{\par\closeactivity\vskip0.6\baselineskip}
-\renewenvironment{sphinxnote}[1]{\begin{activitybox}{#1}}{\end{activitybox}}
-\renewenvironment{sphinxhint}[1]{\begin{activitybox}{\sphinxremovefinalcolon{#1}}}{\end{activitybox}}
+    \boxrule\nobreak\noindent\sphinxstrong{#1}\par\nobreak
+}{\par\nobreak\boxrule\vskip0.6\baselineskip}
 """,
 }

@@ -231,6 +231,6 @@ def reasons(parts: list[Part], verdict=None) -> list[nodes.Node]:
     for part in parts:
         heading = nodes.paragraph("", "", nodes.strong("", "", *part.label))
         if verdict:
-            heading += nodes.Text(f": {verdict(part)}")
+            heading += nodes.Text(f" ({verdict(part)})")
         content += [heading, *part.body]
     return content

@@ -59,9 +59,9 @@ def test_words_of_an_option_hold_markup_but_no_links(kinds):
 def test_on_paper_a_list_and_an_answer_that_names_each_option(printed):
     assert "Prompt of check.\n\n1. The first, [Nob20]\n\n2. The second, *token*\n" in printed["kinds"]
     answers = " ".join(printed["answers"].split())
-    assert "*Hint* Hidden eighteen. **The first, [Nob20]**: wrong Hidden nineteen." in answers
-    assert "**The second, *token***: right Hidden twenty." in answers
-    assert "**y = 2**: struck Hidden fifteen. **0.625 <script>**: survives Hidden sixteen." in answers
+    assert "*Hint* Hidden eighteen. **The first, [Nob20]** (wrong) Hidden nineteen." in answers
+    assert "**The second, *token*** (right) Hidden twenty." in answers
+    assert "**y = 2** (struck) Hidden fifteen. **0.625 <script>** (survives) Hidden sixteen." in answers
 
 
 def test_latex_letters_the_options(latex):

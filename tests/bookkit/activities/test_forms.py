@@ -191,7 +191,7 @@ def test_a_changed_record_changes_the_answer_and_nothing_else_is_edited(tmp_path
     assert "0.1234" in text_of(page.find(id="step--row-by-row").tbody)
     text = (tmp_path / "_build/text/answers.txt").read_text("utf-8")
     assert "31,415" in text
-    assert "**small**: slow" in text
+    assert "**small** (slow)" in text
     assert "Computed in this book: **0.8766**." in text
     assert not re.search(r"28,994|0\.7441|\bfast\b", text)
 

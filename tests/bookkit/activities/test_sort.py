@@ -39,7 +39,7 @@ def test_only_a_record_is_named(kinds):
 def test_without_a_script_each_place_and_reason_opens(kinds):
     assert parts_of([kinds.find(id="sort--what-holds")]) == [
         ("Where it belongs, and why", "holds Hidden twelve."),
-        ("Where it belongs, and why", "breaks & falls Hidden thirteen."),
+        ("Where it belongs, and why", "(breaks & falls) Hidden thirteen."),
         ("Answer", "Hidden fourteen."),
     ]
 
@@ -47,8 +47,8 @@ def test_without_a_script_each_place_and_reason_opens(kinds):
 def test_on_paper_items_and_buckets(printed):
     assert "* small\n\n* large\n\n* <base>\n\nInto: fast · slow.\n" in printed["kinds"]
     answers = " ".join(printed["answers"].split())
-    assert "**small**: fast Hidden nine. **large**: slow Hidden ten. **<base>**: slow Hidden eleven." in answers
-    assert "breaks & falls Hidden thirteen. Hidden fourteen." in answers
+    assert "**small** (fast) Hidden nine. **large** (slow) Hidden ten. **<base>** (slow) Hidden eleven." in answers
+    assert "(breaks & falls) Hidden thirteen. Hidden fourteen." in answers
 
 
 def test_latex_has_the_markup_of_an_item(latex):

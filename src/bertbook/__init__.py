@@ -3,6 +3,8 @@
 The modules, in the order of the book:
 
 - ``config``, ``model``, ``heads``: BERT as released, and what stands on top of it
+- ``losses``, ``outputs``: what its task heads minimise, and what it returns
+- ``checkpoints``: how its weights are written and read
 - ``counting``, ``families``: where the parameters sit; encoder, decoder, and both
 - ``attention``: scores, masks, weights
 - ``masking``, ``pairs``: the two pretraining tasks

@@ -19,6 +19,7 @@ from bertbook.config import BertConfig
 from bertbook.heads import BertForPreTraining, BertForSequenceClassification
 from bertbook.masking import IGNORE_INDEX
 from bertbook.model import initialize
+from bertbook.outputs import logits_of
 
 PAD, CLS, SEP, MASK, THE = range(5)  # the ids with a fixed meaning
 NUM_TOPICS, NUM_KINDS, WORDS_EACH = 4, 3, 4  # kinds: adjective, noun, verb
@@ -143,9 +144,7 @@ def hidden_word_loss(
     >>> hidden_word_loss(model, masked, labels).shape
     torch.Size([])
     """
-    hidden = labels != IGNORE_INDEX
-    states = model.bert(masked).last_hidden_state[hidden]  # (hidden words, D)
-    return F.cross_entropy(model.cls["predictions"](states), labels[hidden])
+    return model(masked, labels=labels).masked_lm_loss
 
 
 @torch.no_grad()
@@ -304,7 +303,8 @@ def fine_tune(
         order = torch.randperm(len(input_ids), generator=generator)
         for batch in order.split(batch_size):
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(input_ids[batch]), labels[batch])
+            logits = logits_of(model(input_ids[batch]))
+            loss = F.cross_entropy(logits, labels[batch])
             loss.backward()
             optimizer.step()
             warm_up.step()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
+from bertbook.outputs import logits_of
 from bertbook.tiny import count_parameters
 
 EMBEDDINGS = re.compile(r"(^|\.)(tok_emb|pos_emb|embeddings)\.")
@@ -209,7 +210,7 @@ def gradient_norms(
     """
     model.zero_grad(set_to_none=True)
     if any(parameter.requires_grad for parameter in model.parameters()):
-        F.cross_entropy(model(input_ids), labels).backward()
+        F.cross_entropy(logits_of(model(input_ids)), labels).backward()
     norms: dict[str, float | str] = {}
     for part, parameters in model_parts(model).items():
         found = [p.grad.norm() for p in parameters if p.grad is not None]
@@ -235,7 +236,7 @@ def training_flops(
     (120, 240)
     """
     with FlopCounterMode(display=False) as forward:
-        loss = F.cross_entropy(model(input_ids), labels)
+        loss = F.cross_entropy(logits_of(model(input_ids)), labels)
     with FlopCounterMode(display=False) as backward:
         if loss.requires_grad:
             loss.backward()

@@ -293,7 +293,11 @@ def masked_lm_loss(logits: Tensor, labels: Tensor) -> Tensor:
             f"labels holds {wrong[0]}; a label is an id in [0, {logits.shape[-1]}) "
             f"or IGNORE_INDEX = {IGNORE_INDEX}"
         )
-    total = F.cross_entropy(logits[selected], targets, reduction="sum")
+    if selected.all():  # then a copy of the largest tensor of the whole step is spared
+        chosen = logits.reshape(-1, logits.shape[-1])
+    else:
+        chosen = logits[selected]
+    total = F.cross_entropy(chosen, targets, reduction="sum")
     return total / max(len(targets), 1)
 
 

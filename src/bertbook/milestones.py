@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bertbook.findings import Finding, require
+from bertbook.outputs import logits_of
 from bertbook.tiny import count_parameters
 from bertbook.training import random_task, train
 
@@ -241,7 +242,7 @@ def positions_read(
             states.append(output)
 
     hooks = [module.register_forward_hook(remember) for module in model.modules()]
-    logits = model(input_ids)
+    logits = logits_of(model(input_ids))
     for hook in hooks:
         hook.remove()
     (gradient,) = torch.autograd.grad(logits.square().sum(), states[-1])

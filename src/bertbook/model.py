@@ -5,14 +5,16 @@ of them there again. Shapes: B sequences, T tokens, D features, H heads.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertbook.attention import attention_weights, padding_mask
+from bertbook.checkpoints import BertPreTrainedModel
 from bertbook.config import BertConfig
+from bertbook.outputs import BertModelOutput
 
 
 class BertEmbeddings(nn.Module):
@@ -96,6 +98,9 @@ def check_ids(name: str, ids: Tensor, table: nn.Embedding) -> None:
 class BertSelfAttention(nn.Module):
     """Multi-head self-attention with biases on query, key and value.
 
+    torch's scaled_dot_product_attention computes it fast, without ever holding all the
+    weights. Asked for them, this part computes the formula as it is written.
+
     Source: slide 12; Devlin et al. 2019, section 3; modeling.py, attention_layer.
 
     >>> config = BertConfig(hidden_size=8, num_attention_heads=2)
@@ -115,15 +120,34 @@ class BertSelfAttention(nn.Module):
         """(B, T, D) -> (B, H, T, D/H)."""
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
-    def forward(self, hidden_states: Tensor, *, mask: Tensor | None = None) -> Tensor:
-        """(B, T, D) and an additive mask -> the heads side by side, (B, T, D)."""
+    def forward(
+        self,
+        hidden_states: Tensor,
+        *,
+        mask: Tensor | None = None,
+        attentions: list[Tensor] | None = None,
+    ) -> Tensor:
+        """(B, T, D) and an additive mask -> the heads side by side, (B, T, D).
+
+        The weights (B, H, T, T), before dropout, are appended to attentions, if given.
+        """
         query, key, value = (
             self.split_heads(part(hidden_states))
             for part in (self.query, self.key, self.value)
         )
-        scores = query @ key.transpose(-2, -1) / math.sqrt(key.shape[-1])
-        weights = self.dropout(attention_weights(scores, mask))
-        return (weights @ value).transpose(1, 2).flatten(start_dim=2)
+        if attentions is None:
+            rate = self.dropout.p if self.dropout.training else 0.0
+            heads = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=mask, dropout_p=rate
+            )
+        else:
+            scores = query @ key.transpose(-2, -1) / math.sqrt(key.shape[-1])
+            weights = attention_weights(
+                scores, None if mask is None else mask.to(scores.dtype)
+            )
+            attentions.append(weights)
+            heads = self.dropout(weights) @ value
+        return heads.transpose(1, 2).flatten(start_dim=2)
 
 
 class BertSublayerOutput(nn.Module):
@@ -174,9 +198,9 @@ class BertLayer(nn.Module):
         )
         self.output = BertSublayerOutput(config.intermediate_size, config)
 
-    def forward(self, hidden_states: Tensor, *, mask: Tensor | None = None) -> Tensor:
-        """(B, T, D) and an additive mask -> (B, T, D)."""
-        context = self.attention["self"](hidden_states, mask=mask)
+    def forward(self, hidden_states: Tensor, **masks) -> Tensor:
+        """(B, T, D) -> (B, T, D); keywords as for BertSelfAttention."""
+        context = self.attention["self"](hidden_states, **masks)
         attended = self.attention["output"](context, hidden_states)
         widened = F.gelu(self.intermediate["dense"](attended))  # the exact one (erf)
         return self.output(widened, attended)
@@ -201,20 +225,11 @@ class BertPooler(nn.Module):
         return torch.tanh(self.dense(hidden_states[:, 0]))
 
 
-@dataclass
-class BertModelOutput:
-    """What BertModel returns.
-
-    >>> BertModelOutput(torch.zeros(1, 3, 8), torch.zeros(1, 8)).pooler_output.shape
-    torch.Size([1, 8])
-    """
-
-    last_hidden_state: Tensor  # (B, T, D)
-    pooler_output: Tensor  # (B, D)
-
-
-class BertModel(nn.Module):
+class BertModel(BertPreTrainedModel):
     """Embeddings, layers and pooler: the encoder that pretraining trains.
+
+    Without add_pooling_layer there is no pooler, and pooler_output is None: as in the
+    public code, the heads that read every position have none.
 
     Source: slide 7; Devlin et al. 2019, section 3; modeling.py, BertModel.
 
@@ -226,7 +241,7 @@ class BertModel(nn.Module):
     (torch.Size([1, 3, 8]), torch.Size([1, 8]))
     """
 
-    def __init__(self, config: BertConfig):
+    def __init__(self, config: BertConfig, *, add_pooling_layer: bool = True):
         super().__init__()
         self.config = config
         self.embeddings = BertEmbeddings(config)
@@ -234,7 +249,7 @@ class BertModel(nn.Module):
             BertLayer(config) for _ in range(config.num_hidden_layers)
         )
         self.encoder = nn.ModuleDict({"layer": layers})
-        self.pooler = BertPooler(config)
+        self.pooler = BertPooler(config) if add_pooling_layer else None
         initialize(self, std=config.initializer_range)
 
     def forward(
@@ -243,6 +258,7 @@ class BertModel(nn.Module):
         *,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        output_attentions: bool = False,
     ) -> BertModelOutput:
         """Token ids (B, T) -> hidden states (B, T, D) and the pooled output (B, D).
 
@@ -250,6 +266,8 @@ class BertModel(nn.Module):
             input_ids: int64 or int32, shape (B, T).
             attention_mask: shape (B, T): 1 = real token, 0 = padding. None: all real.
             token_type_ids: shape (B, T): 0 = sentence A, 1 = B. None: all 0.
+            output_attentions: compute attention by its plain formula, and return the
+                weights of every layer, (B, H, T, T), before dropout.
 
         Raises:
             TypeError, ValueError: see BertEmbeddings and padding_mask.
@@ -263,9 +281,33 @@ class BertModel(nn.Module):
                     f"{tuple(input_ids.shape)}, got {tuple(attention_mask.shape)}"
                 )
             mask = padding_mask(attention_mask).to(hidden_states.dtype)
+            if attention_mask.all():  # where nothing is hidden, nothing is added
+                mask = None
+        attentions = [] if output_attentions else None
         for layer in self.encoder["layer"]:
-            hidden_states = layer(hidden_states, mask=mask)
-        return BertModelOutput(hidden_states, self.pooler(hidden_states))
+            hidden_states = layer(hidden_states, mask=mask, attentions=attentions)
+        return BertModelOutput(
+            hidden_states,
+            self.pooler(hidden_states) if self.pooler is not None else None,
+            tuple(attentions) if output_attentions else None,
+        )
+
+    def resize_token_embeddings(self, vocab_size: int) -> None:
+        """Give the token table so many rows: the first stay, new ones are drawn anew.
+
+        The table is a new tensor: an optimizer must be built after this.
+        """
+        old = self.embeddings.word_embeddings
+        self.config = replace(self.config, vocab_size=vocab_size)
+        table = nn.Embedding(
+            vocab_size, old.embedding_dim, padding_idx=old.padding_idx
+        ).to(old.weight)
+        initialize(table, std=self.config.initializer_range)
+        kept = min(vocab_size, old.num_embeddings)
+        with torch.no_grad():
+            table.weight[:kept] = old.weight[:kept]
+        table.weight.requires_grad_(old.weight.requires_grad)
+        self.embeddings.word_embeddings = table
 
 
 def initialize(module: nn.Module, *, std: float) -> None:

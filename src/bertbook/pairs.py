@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from bertbook.heads import PretrainingOutput
 from bertbook.masking import masked_lm_loss
+from bertbook.outputs import PretrainingOutput
 
 IS_NEXT = 0  # B follows A in its document
 NOT_NEXT = 1  # B comes from another document

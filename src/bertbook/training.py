@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bertbook.outputs import logits_of
+
 
 def random_task(
     num_examples: int,
@@ -146,6 +148,6 @@ def accuracy(model: nn.Module, input_ids: Tensor, labels: Tensor) -> float:
         )
     was_training = model.training
     model.eval()
-    predicted = model(input_ids).argmax(dim=-1)
+    predicted = logits_of(model(input_ids)).argmax(dim=-1)
     model.train(was_training)
     return (predicted == labels).sum().item() / len(labels)

@@ -89,7 +89,7 @@ class PlainSoftmax(BertModel):
 class PlainSoftmaxAttention(BertSelfAttention):
     clean = staticmethod(lambda weights: weights)
 
-    def forward(self, hidden_states, *, mask=None):
+    def forward(self, hidden_states, *, mask=None, attentions=None):
         query, key, value = (self.split_heads(part(hidden_states)) for part in (self.query, self.key, self.value))
         scores = query @ key.mT / math.sqrt(key.shape[-1])
         return (self.clean((scores + mask).softmax(dim=-1)) @ value).transpose(1, 2).flatten(start_dim=2)
@@ -183,7 +183,7 @@ class DropoutAlwaysOn(BertModel):
 
 
 def adds_the_bias_once(model_class, bias: float) -> bool:
-    """A bias of the masked-LM head moves every logit by itself, and the decoder has no second one."""
+    """A bias of the masked-LM head moves every logit by itself, once, though it has two names."""
     model, input_ids = built(model_class), ids(1, 4)
     before = model(input_ids).prediction_logits
     with torch.no_grad():
@@ -194,7 +194,35 @@ def adds_the_bias_once(model_class, bias: float) -> bool:
 class BiasTwice(BertForPreTraining):
     def __init__(self, config):
         super().__init__(config)
-        self.cls["predictions"].decoder.bias = self.cls["predictions"].bias
+        head = self.cls["predictions"]
+        head.register_forward_hook(lambda _, states, logits: logits + head.bias)
+
+
+def resizes_the_whole_decoder(model_class, added: int) -> bool:
+    """After the token table has grown, decoder and bias have grown with it, and are still tied."""
+    model = built(model_class)
+    with torch.no_grad():
+        model.cls["predictions"].bias.fill_(1.0)
+    before = model(ids(1, 4)).prediction_logits
+    model.resize_token_embeddings(11 + added)
+    head, table = model.cls["predictions"], model.bert.embeddings.word_embeddings
+    if head.decoder.weight is not table.weight or head.bias.shape != (11 + added,) or head.bias[11:].any():
+        return False
+    return close(model(ids(1, 4)).prediction_logits[..., :11], before)
+
+
+class ResizedTableOnly(BertForPreTraining):
+    def resize_token_embeddings(self, vocab_size):
+        self.bert.resize_token_embeddings(vocab_size)
+        self.cls["predictions"].decoder.weight = self.bert.embeddings.word_embeddings.weight
+
+
+class ResizedUntied(BertForPreTraining):
+    def resize_token_embeddings(self, vocab_size):
+        super().resize_token_embeddings(vocab_size)
+        decoder = self.cls["predictions"].decoder
+        if vocab_size > 11:
+            decoder.weight = nn.Parameter(decoder.weight.detach().clone())
 
 
 def decodes_with_the_token_table(model_class, change: float) -> bool:
@@ -333,6 +361,15 @@ REPORTS = [
         BiasTwice,
         harmless=0.0,
         harmful=[0.5, -2.0],
+    ),
+    *report(
+        "huggingface/transformers PR #2521",
+        resizes_the_whole_decoder,
+        BertForPreTraining,
+        ResizedTableOnly,
+        ResizedUntied,
+        harmless=0,
+        harmful=[1, 5],
     ),
     *report(
         "huggingface/transformers#2928",

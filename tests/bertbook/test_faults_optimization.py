@@ -122,7 +122,7 @@ def equals_the_big_batch(accumulate, lengths: tuple[int, int]) -> bool:
         step(model, input_ids, labels)
         return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
-    big = gradient(lambda model, ids, labels: token_cross_entropy(model(ids), labels).backward())
+    big = gradient(lambda model, ids, labels: token_cross_entropy(model(ids).logits, labels).backward())
     return torch.allclose(gradient(accumulate), big, rtol=0, atol=1e-6)
 
 
@@ -130,13 +130,13 @@ def divided_by_the_whole_count(model, input_ids, labels):
     num_labelled = int((labels != IGNORE_INDEX).sum())
     for row in range(2):
         rows = slice(row, row + 1)
-        token_cross_entropy(model(input_ids[rows]), labels[rows], num_labelled=num_labelled).backward()
+        token_cross_entropy(model(input_ids[rows]).logits, labels[rows], num_labelled=num_labelled).backward()
 
 
 def mean_of_means(model, input_ids, labels):
     for row in range(2):
         rows = slice(row, row + 1)
-        (token_cross_entropy(model(input_ids[rows]), labels[rows]) / 2).backward()
+        (token_cross_entropy(model(input_ids[rows]).logits, labels[rows]) / 2).backward()
 
 
 # huggingface/transformers#679, google-research/bert#857
@@ -151,11 +151,11 @@ def evaluates_the_same_twice(logits_of, dropout: float) -> bool:
 
 
 def in_evaluation_mode(model, input_ids):
-    return model.eval()(input_ids)
+    return model.eval()(input_ids).logits
 
 
 def as_it_was_left(model, input_ids):
-    return model(input_ids)
+    return model(input_ids).logits
 
 
 # huggingface/notebooks#250

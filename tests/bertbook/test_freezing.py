@@ -53,8 +53,8 @@ def test_every_parameter_is_in_exactly_one_part(name):
     parts = model_parts(model)
     listed = [id(p) for parameters in parts.values() for p in parameters]
     assert sorted(listed) == sorted(id(p) for p in model.parameters())
-    top = {"toy": ["head"], "encoder": ["pooler"]}.get(name, ["pooler", "head"])
-    assert list(parts) == LAYERS + top
+    top = {"pretraining": ["pooler", "head"], "sequence": ["pooler", "head"], "encoder": ["pooler"]}
+    assert list(parts) == LAYERS + top.get(name, ["head"])
 
 
 def test_layers_are_ordered_by_number_not_by_letters():

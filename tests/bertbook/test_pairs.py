@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from bertbook.heads import PretrainingOutput
 from bertbook.masking import masked_lm_loss
+from bertbook.outputs import PretrainingOutput
 from bertbook.pairs import (
     IS_NEXT,
     NOT_NEXT,

@@ -173,6 +173,15 @@ def test_flops_by_hand():
     assert training_flops(model, *batch) == (120, 0)
 
 
+def test_flops_of_a_bert_by_hand():
+    """What a fused attention kernel computes is counted, too."""
+    B, T, D, widened, layers = 6, 5, 8, 16, 3
+    per_layer = 4 * B * T * D * D + 2 * B * T * T * D + 2 * B * T * D * widened  # projections, attention, feed-forward
+    multiplications = layers * per_layer + B * D * D + B * D * 2  # pooler, classifier
+    ids, labels = toy_batch()
+    assert training_flops(MODELS["sequence"](), ids % 9, labels)[0] == 2 * multiplications
+
+
 def test_a_frozen_layer_saves_its_whole_share_only_with_all_below():
     def backward(names):
         model = MODELS["toy"]()

@@ -11,7 +11,15 @@ from torch.nn import functional as F
 
 from bertbook.attention import padding_mask
 from bertbook.config import BertConfig
-from bertbook.model import BertEmbeddings, BertLayer, BertModel, BertPooler, BertSublayerOutput, initialize
+from bertbook.model import (
+    BertEmbeddings,
+    BertLayer,
+    BertModel,
+    BertPooler,
+    BertSelfAttention,
+    BertSublayerOutput,
+    initialize,
+)
 from bertbook.published import BERT_BASE, bert_parameter_shapes
 
 property_test = settings(max_examples=12, deadline=None, derandomize=True)
@@ -334,3 +342,75 @@ def test_bad_input_is_named(error, message, arguments):
     model = evaluated()
     with pytest.raises(error, match=re.escape(message)):
         model(**{"input_ids": IDS} | arguments)
+
+
+# Two ways to the same attention
+
+PADDED = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])  # the last sees nothing
+
+
+@pytest.mark.parametrize("mask", [None, torch.ones_like(PADDED), PADDED], ids=["none", "ones", "padded"])
+def test_the_plain_formula_equals_torchs_forward_and_backward(mask):
+    input_ids = torch.arange(12).view(3, 4) % 11
+    results = []
+    for plain in (True, False):
+        model = evaluated().double()
+        output = model(input_ids, attention_mask=mask, output_attentions=plain)
+        output.last_hidden_state.sin().sum().backward()
+        results.append([output.last_hidden_state, *(p.grad for p in model.encoder.parameters())])
+    for one, other in zip(*results, strict=True):
+        assert torch.allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_weights_on_request_sum_to_one_or_to_nothing():
+    model, input_ids = evaluated(), torch.arange(12).view(3, 4) % 11
+    output = model(input_ids, attention_mask=PADDED, output_attentions=True)
+    assert len(output.attentions) == 2
+    sums = torch.tensor([1.0, 1.0, 0.0])[:, None, None].expand(3, 2, 4)
+    for weights in output.attentions:
+        assert weights.shape == (3, 2, 4, 4)
+        assert torch.allclose(weights.sum(dim=-1), sums)
+        assert not weights[1, :, :, 2:].any()
+    assert model(input_ids).attentions is None
+
+
+def test_weights_are_those_before_dropout():
+    model = evaluated(attention_probs_dropout_prob=0.5)
+    model.encoder.train()
+    weights = model(torch.tensor([[1, 2, 3]]), output_attentions=True).attentions[0]
+    assert torch.allclose(weights.sum(dim=-1), torch.ones(1, 2, 3))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_both_drop_the_same_weights(plain):
+    """The rate is that of the part, in training mode only."""
+    config = small(attention_probs_dropout_prob=0.5)
+    torch.manual_seed(0)
+    attention, x = BertSelfAttention(config), torch.randn(1, 4, 8)
+    found = []
+    for training in (True, False):
+        attention.train(training)
+        torch.manual_seed(1)
+        found.append(attention(x, attentions=[] if plain else None))
+    query, key, value = (attention.split_heads(part(x)) for part in (attention.query, attention.key, attention.value))
+    weights = (query @ key.mT / 2).softmax(dim=-1)
+    torch.manual_seed(1)
+    for one, used in zip(found, (F.dropout(weights, 0.5), weights), strict=True):
+        assert torch.allclose(one, (used @ value).transpose(1, 2).flatten(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_autocast_with_padding_has_no_nan(plain):
+    model = evaluated()
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(torch.arange(12).view(3, 4) % 11, attention_mask=PADDED, output_attentions=plain)
+    output.last_hidden_state.float().square().sum().backward()
+    assert output.last_hidden_state.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in model.encoder.parameters())
+
+
+def test_an_encoder_may_have_no_pooler():
+    torch.manual_seed(0)
+    model = BertModel(small(), add_pooling_layer=False)
+    assert model(torch.tensor([[1, 2, 3]])).pooler_output is None
+    assert not [name for name in model.state_dict() if name.startswith("pooler")]

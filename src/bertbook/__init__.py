@@ -8,6 +8,9 @@ The modules, in the order of the book:
 - ``counting``, ``families``: where the parameters sit; encoder, decoder, and both
 - ``attention``: scores, masks, weights
 - ``masking``, ``pairs``: the two pretraining tasks
+- ``corpus``, ``wordpiece``, ``tokenization``: real text; its words, pieces and ids
+- ``pretraining_data``, ``batches``: from documents to examples, and to batches
+- ``baselines``: what a masked language model must beat
 - ``tiny``, ``training``: the toy classifier; the loop, and accuracy
 - ``by_hand``: one step of fine-tuning in NumPy
 - ``schedules``, ``optimizers``, ``tagging``, ``toy_text``: fine-tuning in practice

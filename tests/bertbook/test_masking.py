@@ -54,6 +54,38 @@ def test_promises_hold_for_any_input_and_seed(seed, B, T, rate):
     assert not (special_in(masked_ids) & (masked_ids != MASK) & selected).any()
 
 
+def token_by_token(input_ids, *, generator, mask_token_id, vocab_size, special_token_ids, probability):
+    """The masking in its plainest form: the same draws, and then one decision a token."""
+    ordinary = [i for i in range(vocab_size) if i not in special_token_ids]
+    selecting = torch.rand(input_ids.shape, generator=generator).tolist()
+    drawn = torch.randint(0, len(ordinary), input_ids.shape, generator=generator).tolist()
+    parting = torch.rand(input_ids.shape, generator=generator).tolist()
+    masked_ids, labels = [], []
+    for token, *numbers in zip(input_ids.tolist(), selecting, drawn, parting, strict=True):
+        select, number, part = numbers
+        selected = token not in special_token_ids and select < probability
+        replaced = mask_token_id if part < MASK_SHARE else ordinary[number]
+        replaced = token if part >= MASK_SHARE + RANDOM_SHARE else replaced
+        masked_ids.append(replaced if selected else token)
+        labels.append(token if selected else IGNORE_INDEX)
+    return torch.tensor(masked_ids, dtype=input_ids.dtype), torch.tensor(labels, dtype=torch.int64)
+
+
+@settings(property_test, max_examples=100)
+@given(seed=st.integers(0, 10**6), T=st.integers(0, 40), rate=st.floats(0.01, 0.99), data=st.data())
+def test_the_fast_way_is_the_plain_way(seed, T, rate, data):
+    """For any special ids, whichever and wherever they are."""
+    V = data.draw(st.integers(2, 30))
+    special = data.draw(st.lists(st.integers(0, V - 1), min_size=1, max_size=V - 1, unique=True))
+    input_ids = torch.randint(0, V, (T,), generator=seeded(seed)).to(
+        data.draw(st.sampled_from([torch.int64, torch.int32]))
+    )
+    ids = {"mask_token_id": special[0], "vocab_size": V, "special_token_ids": special, "probability": rate}
+    fast = mask_tokens(input_ids, generator=seeded(seed), **ids)
+    plain = token_by_token(input_ids, generator=seeded(seed), **ids)
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(fast, plain, strict=True))
+
+
 @property_test
 @given(seed=st.integers(0, 10**6), T=st.integers(1, 20), data=st.data())
 def test_exact_count_is_exact(seed, T, data):

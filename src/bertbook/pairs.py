@@ -5,6 +5,7 @@ A "sentence" here is any run of tokens from one document. Shapes: B pairs, T tok
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -209,6 +210,39 @@ def sample_pairs(
     >>> sorted(pair.label for pair in pairs)
     [0, 0, 1]
     """
+    documents = documents_for_pairs(documents, generator)
+    places = [
+        (d, s) for d, document in enumerate(documents) for s in range(len(document) - 1)
+    ]
+    if not places:
+        raise ValueError(
+            "documents must hold a document of two sentences or more: "
+            "without one there is no true next sentence, and every label is the same"
+        )
+    labels = (torch.randperm(len(places), generator=generator) % 2).tolist()
+    followers = followers_of(documents)
+    pairs = []
+    for (d, s), label in zip(places, labels, strict=True):
+        ids_a, ids_b = documents[d][s : s + 2]
+        if label == NOT_NEXT:
+            unlike = followers[tuple(ids_a)]
+            ids_b = random_continuation(
+                documents, d, unlike=unlike, generator=generator
+            )[0]
+        pairs.append(SentencePair(ids_a, ids_b, label))
+    return pairs
+
+
+def documents_for_pairs(
+    documents: Sequence[Sequence[list[int]]], generator: torch.Generator
+) -> list[Sequence[list[int]]]:
+    """The documents that have sentences, or a clear error (see sample_pairs).
+
+    >>> documents_for_pairs([[[5], [6]], []], torch.Generator())
+    Traceback (most recent call last):
+    ValueError: documents must hold at least two documents with sentences, got 1: \
+a NotNext sentence comes from another document
+    """
     if not isinstance(generator, torch.Generator):
         raise TypeError(
             "generator must be a torch.Generator, such as "
@@ -227,40 +261,38 @@ def sample_pairs(
             "documents must hold at least two documents with sentences, got "
             f"{len(documents)}: a NotNext sentence comes from another document"
         )
-    places = [
-        (d, s) for d, document in enumerate(documents) for s in range(len(document) - 1)
-    ]
-    if not places:
-        raise ValueError(
-            "documents must hold a document of two sentences or more: "
-            "without one there is no true next sentence, and every label is the same"
-        )
-    labels = (torch.randperm(len(places), generator=generator) % 2).tolist()
-    followers = defaultdict(list)  # of a sentence, wherever it stands
-    for d, s in places:
-        followers[tuple(documents[d][s])].append(documents[d][s + 1])
-    pairs = []
-    for (d, s), label in zip(places, labels, strict=True):
-        ids_a, ids_b = documents[d][s : s + 2]
-        if label == NOT_NEXT:
-            unlike = followers[tuple(ids_a)]
-            ids_b = random_sentence(documents, d, unlike=unlike, generator=generator)
-        pairs.append(SentencePair(ids_a, ids_b, label))
-    return pairs
+    return documents
 
 
-def random_sentence(
+def followers_of(
+    documents: Sequence[Sequence[list[int]]],
+) -> defaultdict[tuple[int, ...], list[list[int]]]:
+    """What follows each sentence, wherever it stands; a last one has no follower.
+
+    >>> followers_of([[[5], [6]], [[5], [7]]])[(5,)]
+    [[6], [7]]
+    """
+    followers = defaultdict(list)
+    for document in documents:
+        for sentence, following in pairwise(document):
+            followers[tuple(sentence)].append(following)
+    return followers
+
+
+def random_continuation(
     documents: Sequence[Sequence[list[int]]],
     outside: int,
     *,
     unlike: Sequence[list[int]],
     generator: torch.Generator,
-) -> list[int]:
-    """A sentence of any document but number `outside` and its copies; none of `unlike`.
+) -> Sequence[list[int]]:
+    """The rest of a document from a random sentence on, which is none of `unlike`.
 
-    >>> random_sentence([[[5], [6]], [[6], [7]]], 0, unlike=[[6]],
-    ...                 generator=torch.Generator().manual_seed(0))
-    [7]
+    The document is any but number `outside` and its copies.
+
+    >>> random_continuation([[[5], [6]], [[6], [7], [8]]], 0, unlike=[[6], [8]],
+    ...                     generator=torch.Generator().manual_seed(0))
+    [[7], [8]]
     """
     others = [document for document in documents if document != documents[outside]]
     if all(ids in unlike for document in others for ids in document):
@@ -271,9 +303,9 @@ def random_sentence(
         )
     while True:
         document = others[torch.randint(len(others), (), generator=generator)]
-        ids = document[torch.randint(len(document), (), generator=generator)]
-        if ids not in unlike:
-            return ids
+        start = int(torch.randint(len(document), (), generator=generator))
+        if document[start] not in unlike:
+            return document[start:]
 
 
 def class_balance(labels: Sequence[int] | Tensor) -> dict[str, int]:

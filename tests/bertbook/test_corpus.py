@@ -1,6 +1,7 @@
 """The corpus: the right file, what is held out, and where sentences end."""
 
 import lzma
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -53,7 +54,7 @@ def test_addresses_are_held_out_evenly(addresses):
     _, held_out = hold_out(addresses)
     years = [address.year for address in held_out]
     assert len(years) == 23
-    assert max(later - earlier for earlier, later in zip(years, years[1:], strict=False)) <= 11
+    assert max(later - earlier for earlier, later in pairwise(years)) <= 11
 
 
 @pytest.mark.parametrize(

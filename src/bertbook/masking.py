@@ -174,7 +174,7 @@ def replace_selected(
     where = {"generator": generator, "device": input_ids.device}
     drawn = torch.randint(0, vocab_size - len(special), input_ids.shape, **where)
     draw = torch.rand(input_ids.shape, **where)
-    # From here on only places are looked at, not every token: that is faster.
+    # From here on, only the selected places are looked at: that is faster.
     places = selected.flatten().nonzero().squeeze(1)
     draw = draw.flatten().index_select(0, places)
     to_mask = places[draw < MASK_SHARE]

@@ -223,7 +223,7 @@ def pair_examples(
     """[CLS] A [SEP] B [SEP] of each pair, with its label. Too long pairs are cut.
 
     Raises:
-        the errors of pack_pair.
+        ValueError: if pack_pair refuses what it is given.
 
     >>> special = SpecialIds(0, 1, 2, 3, 4, vocab_size=9)
     >>> pairs = [SentencePair([5], [6, 7], IS_NEXT)]
@@ -243,7 +243,7 @@ def sequence_examples(
     """[CLS] A [SEP] of each sequence, without a next-sentence label.
 
     Raises:
-        the errors of pack_pair.
+        ValueError: if pack_pair refuses what it is given.
 
     >>> special = SpecialIds(0, 1, 2, 3, 4, vocab_size=9)
     >>> sequence_examples([[5, 6]], special=special, max_length=9)[0].input_ids

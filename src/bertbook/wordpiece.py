@@ -40,7 +40,7 @@ def basic_tokenize(text: str) -> list[str]:
 
 
 def is_punctuation(character: str) -> bool:
-    """Whether BERT takes it for punctuation: also $, +, <, =, >, ^, `, | and ~.
+    """Whether BERT takes it for punctuation: also $, +, <, =, > and other ASCII signs.
 
     >>> [is_punctuation(character) for character in "a$—5"]
     [False, True, True, False]

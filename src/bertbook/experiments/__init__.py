@@ -1,0 +1,1 @@
+"""The experiments that take minutes: run once, recorded, loaded by the chapters."""

@@ -24,15 +24,16 @@ BUILD := _build$(if $(CHAPTER),/chapter)
 SPHINX := $(RUN) -m sphinx -n -W -j 8 -c . -d $(BUILD)/doctrees
 
 .DEFAULT_GOAL := help
-.PHONY: help html pdf test lint lock clean
+.PHONY: help html pdf test lint experiments lock clean
 
 help:
-	@echo "make html    build the book, and check every number in it (CHAPTER=name: one chapter only)"
-	@echo "make test    build the book and run every test"
-	@echo "make pdf     build the PDF from what make html has executed"
-	@echo "make lint    check the code, the ledger and the chapters' cells"
-	@echo "make lock    make requirements.txt again from pyproject.toml"
-	@echo "make clean   remove what was built (not the environment in .venv)"
+	@echo "make html         build the book, and check every number in it (CHAPTER=name: one chapter only)"
+	@echo "make test         build the book and run every test"
+	@echo "make pdf          build the PDF from what make html has executed"
+	@echo "make lint         check the code, the ledger and the chapters' cells"
+	@echo "make experiments  run what takes minutes and is not recorded yet; says what is left"
+	@echo "make lock         make requirements.txt again from pyproject.toml"
+	@echo "make clean        remove what was built (not the environment in .venv)"
 
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -66,6 +67,10 @@ lint: $(INSTALLED)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m bookkit lint book/*.md
+
+# Stopped, it goes on where it was; what book/results holds is not run again.
+experiments: $(INSTALLED)
+	$(RUN) -m bertbook.experiments
 
 # The lock holds no local version label ("+cpu"): pip takes the build of torch that your index offers.
 lock:

@@ -18,6 +18,7 @@ The modules, in the order of the book:
 - ``efficient``, ``forgetting``: few parameters beside a frozen model; what gets lost
 - ``milestones``, ``published``: the project's checks; the released BERT's names
 - ``flax_mini``, ``flax_weights``: the same encoder in Flax, and its twin in torch
+- ``experiments``: what takes minutes, recorded: trained, resumed, distributed, checked
 - ``check``, ``findings``: what ``python -m bertbook check`` runs, how it reports
 - ``figures``: every drawing
 """

@@ -17,6 +17,7 @@ RECIPES = {
     "pdf": ["-b latex book", "latexmk"],
     "test": ["-b html book", "-m pytest"],
     "lint": ["-m ruff check", "-m ruff format --check", "-m bookkit lint"],
+    "experiments": ["-m bertbook.experiments"],
     "lock": ["-m venv", "-m pip install", "pip-compile", "sed"],
     ".venv/installed": ["sys.version_info", "-m venv", "--requirement", "--editable", "font_manager"],
 }

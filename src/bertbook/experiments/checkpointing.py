@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bertbook.experiments.results import differences
+from bertbook.experiments.results import changed_parts
 from bertbook.experiments.training_loop import Trainer
 
 
@@ -62,7 +62,7 @@ def load_checkpoint(path: Path, trainer: Trainer) -> dict[str, Any]:
 changed): train with those, or remove it to start anew
     """
     state = torch.load(path, map_location=trainer.world.device, weights_only=True)
-    changes = differences(state["settings"], asdict(trainer.settings))
+    changes = changed_parts(state["settings"], asdict(trainer.settings))
     if changes:
         raise ValueError(
             f"{path.name} belongs to a run with other settings ({', '.join(changes)}): "

@@ -167,7 +167,7 @@ def load_result(name: str, *, folder: Path = RESULTS, source: Path = SOURCE) -> 
     found = json.loads(path.read_text("utf-8"))
     del found["command"]
     result = Result(**found)
-    changes = differences(result.code, code_hashes(result.module, source=source))
+    changes = changed_parts(result.code, code_hashes(result.module, source=source))
     for file, digest in result.files.items():
         if not (folder / file).is_file():
             changes.append(f"{file} is missing")
@@ -181,10 +181,10 @@ def load_result(name: str, *, folder: Path = RESULTS, source: Path = SOURCE) -> 
     return result
 
 
-def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
+def changed_parts(before: dict[str, str], now: dict[str, str]) -> list[str]:
     """What has changed between two sets of hashes, in words.
 
-    >>> differences({"f": "1", "g": "1"}, {"f": "2", "h": "1"})
+    >>> changed_parts({"f": "1", "g": "1"}, {"f": "2", "h": "1"})
     ['f has changed', 'g is gone', 'h is new']
     """
     words = []

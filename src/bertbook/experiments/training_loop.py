@@ -26,7 +26,7 @@ class LossPart(NamedTuple):
     Means of parts of a batch cannot be averaged: their numbers of things differ. With
     the number, a part is weighed so that the whole batch's mean comes out.
 
-    >>> LossPart(lambda output: output.loss, count_labels).count(
+    >>> LossPart(lambda output: output.loss, count_labelled).count(
     ...     {"labels": torch.tensor([[IGNORE_INDEX, 7]])})
     1
     """
@@ -35,10 +35,10 @@ class LossPart(NamedTuple):
     count: Callable[[Batch], int]
 
 
-def count_labels(batch: Batch) -> int:
+def count_labelled(batch: Batch) -> int:
     """How many tokens have a label.
 
-    >>> count_labels({"labels": torch.tensor([[IGNORE_INDEX, 7, 8]])})
+    >>> count_labelled({"labels": torch.tensor([[IGNORE_INDEX, 7, 8]])})
     2
     """
     return int((batch["labels"] != IGNORE_INDEX).sum())
@@ -53,7 +53,7 @@ def count_sequences(batch: Batch) -> int:
     return len(batch["input_ids"])
 
 
-LABELLED = {"loss": LossPart(lambda output: output.loss, count_labels)}
+LABELLED = {"loss": LossPart(lambda output: output.loss, count_labelled)}
 
 
 @dataclass(frozen=True)

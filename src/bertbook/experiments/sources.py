@@ -4,7 +4,9 @@ import ast
 import hashlib
 import io
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,12 +40,11 @@ class Piece(NamedTuple):
         return not self.text or self.text.startswith(("from ", "import "))
 
     def may_mean(self, other: "Piece") -> bool:
-        """Whether a name in this piece can stand for what the other defines.
+        """Whether a name that the other defines can mean the other in this piece.
 
         What a module imports, others can only have by importing it from there.
         """
-        near = self.module == other.module or not other.imports or not self.text
-        return near and not self.mentions.isdisjoint(other.name.split())
+        return self.module == other.module or not other.imports or not self.text
 
 
 def code_hashes(module: str, *, source: Path = SOURCE) -> dict[str, str]:
@@ -73,15 +74,20 @@ def code_hashes(module: str, *, source: Path = SOURCE) -> dict[str, str]:
     >>> {len(digest) for digest in hashes.values()}
     {12}
     """
-    pieces = [piece for name in imported_modules(module, source) for piece in
-              read_pieces(name, source)]  # fmt: skip
+    pieces, defining = [], defaultdict(list)  # all, and those that define a name
+    for name in imported_modules(module, source):
+        for piece in read_pieces(name, source):
+            pieces.append(piece)
+            for defined in piece.name.split():
+                defining[defined].append(piece)
     waiting = [piece for piece in pieces if piece.module == module or not piece.name]
     reached: set[Piece] = set()
     while waiting:
         piece = waiting.pop()
         if piece not in reached:
             reached.add(piece)
-            waiting += [other for other in pieces if piece.may_mean(other)]
+            meant = chain.from_iterable(defining[name] for name in piece.mentions)
+            waiting += [other for other in meant if piece.may_mean(other)]
     texts: dict[str, bytes] = {}
     for piece in pieces:
         if piece in reached and piece.text:
@@ -105,8 +111,8 @@ def module_file(module: str, source: Path) -> Path | None:
 def imported_modules(module: str, source: Path) -> list[str]:
     """The module, and all of the package that importing and calling it may import.
 
-    >>> imported_modules("bertbook.training", SOURCE)
-    ['bertbook', 'bertbook.training']
+    >>> imported_modules("bertbook.schedules", SOURCE)
+    ['bertbook', 'bertbook.schedules']
     """
     if module_file(module, source) is None:
         raise ValueError(f"module must be one of {PACKAGE}'s, got {module!r}")

@@ -69,6 +69,7 @@ def test_a_recorded_result_holds_what_its_code_gives(recorded, folders):
     assert result.first_losses["seed-1"] != result.first_losses["seed-0"]
     assert list(result.files) == ["progress/seed-0.pt", "progress/seed-1.pt"]
     assert result.seeds == [0, 1]
+    assert result.computed_on == {"device": "cpu", "processes": 1}
     assert result.seconds > 0
 
 
@@ -274,6 +275,15 @@ def test_a_command_that_is_stopped_says_how_to_go_on(run, monkeypatch, capsys):
     monkeypatch.setattr(command, "record", stopped)
     assert run() == 130
     assert "The same command goes on" in capsys.readouterr().out
+
+
+def test_a_check_computes_on_the_cpu_unless_told_otherwise(run, monkeypatch):
+    asked = []
+    joined = command.joined_world
+    monkeypatch.setattr(command, "joined_world", lambda device: joined(asked.append(device) or "cpu"))
+    for arguments in (["--check"], ["--check", "--device", "mps"], [], ["--device", "cuda"]):
+        command.run_experiments(arguments)
+    assert asked == ["cpu", "mps", None, "cuda"]
 
 
 def test_an_unknown_experiment_is_named(run, capsys):

@@ -152,12 +152,12 @@ def advance(
     if checkpoint.exists():
         log = RunLog(**load_checkpoint(checkpoint, trainer))
     total = trainer.settings.steps
-    progress = Progress(
-        label, total, done=trainer.steps_done, shown=trainer.world.leads
-    )
     since = perf_counter()
     if not log.evaluations:
         run.note_evaluation(log)
+    progress = Progress(
+        label, total, done=trainer.steps_done, shown=trainer.world.leads
+    )
     for losses in trainer.steps(upto=upto):
         log.add(losses)
         step = trainer.steps_done
@@ -219,16 +219,22 @@ def record(
             experiment.keep(label, run.trainer.model, folder / "kept")
     if not whole or not world.leads:
         return None
-    return write_record(experiment, logs, folder=folder, results=results)
+    return write_record(experiment, logs, world, folder=folder, results=results)
 
 
 def write_record(
-    experiment: Experiment, logs: dict[str, RunLog], *, folder: Path, results: Path
+    experiment: Experiment,
+    logs: dict[str, RunLog],
+    world: World,
+    *,
+    folder: Path,
+    results: Path,
 ) -> Path:
     """Write the result of finished runs; what was kept replaces what was there.
 
     Args:
         logs: of each run, by its label.
+        world: on what they were computed.
         folder: the experiment's, below WORK: with what was kept of the models. The full
             logs are written there.
         results: where the result goes.
@@ -237,9 +243,10 @@ def write_record(
     >>> last = Experiment("results", seeds=[0], runs={},
     ...                   summarize=lambda logs: {"last": logs["a"].total()[-1]})
     >>> log = RunLog(losses={"loss": [3.0, 2.0]})
-    >>> _ = write_record(last, {"a": log}, folder=folder, results=folder)
-    >>> load_result("results", folder=folder).values
-    {'last': 2.0}
+    >>> _ = write_record(last, {"a": log}, World(), folder=folder, results=folder)
+    >>> result = load_result("results", folder=folder)
+    >>> result.values, result.computed_on
+    ({'last': 2.0}, {'device': 'cpu', 'processes': 1})
     """
     folder.mkdir(parents=True, exist_ok=True)
     full = {label: vars(log) for label, log in logs.items()}
@@ -255,6 +262,7 @@ def write_record(
         values=values,
         seeds=experiment.seeds,
         seconds=round(sum(log.seconds for log in logs.values()), 1),
+        computed_on={"device": world.device.type, "processes": world.size},
         first_losses={
             label: [round(loss, 6) for loss in log.total()[:CHECKED_STEPS]]
             for label, log in logs.items()

@@ -41,6 +41,7 @@ class Result:
     seeds: list[int]
     seconds: float  # how long it took
     first_losses: dict[str, list[float]] = field(default_factory=dict)  # of each run
+    computed_on: dict[str, Any] = field(default_factory=dict)  # kind of device, ...
     versions: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # beside it, with their SHA-256
     code: dict[str, str] = field(default_factory=dict)  # see code_hashes

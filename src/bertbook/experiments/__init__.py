@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertbook.experiments.recording import Experiment
 
-EXPERIMENTS: tuple[str, ...] = ()  # in the order in which they run
+EXPERIMENTS = ("pretrain",)  # in the order in which they run
 
 
 def find_experiment(name: str) -> "Experiment":

@@ -205,7 +205,7 @@ def is_special(input_ids: Tensor, special: Tensor, vocab_size: int) -> Tensor:
     tensor([ True, False,  True])
     """
     table = torch.zeros(vocab_size, dtype=torch.bool, device=input_ids.device)
-    table[special] = True
+    table.index_fill_(0, special, True)
     return table.index_select(0, input_ids.flatten()).view(input_ids.shape)
 
 
@@ -274,7 +274,7 @@ def check_masking(
         )
     outside = [i for i in special if not 0 <= i < vocab_size]
     found = []
-    lowest, highest = input_ids.aminmax() if input_ids.numel() else (0, 0)
+    lowest, highest = map(int, input_ids.aminmax()) if input_ids.numel() else (0, 0)
     if lowest < 0 or highest >= vocab_size:
         found = input_ids[(input_ids < 0) | (input_ids >= vocab_size)].tolist()
     for name, wrong in {"special_token_ids": outside, "input_ids": found}.items():

@@ -3,19 +3,23 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from bertbook.experiments.distributed import choose_device, choose_precision, rows_of
+from bertbook.experiments.results import load_result
 from book_paths import ROOT
 from tiny_masked_lm import losses_of, tiny_trainer, weights_of
 
 SCRIPT = """
 import json
 import sys
+from pathlib import Path
 import torch
 from bertbook.experiments.distributed import joined_world
+from bertbook.experiments.recording import Experiment, Run, record
 from bertbook.experiments.training_loop import Trainer
 from tiny_masked_lm import tiny_trainer
 
@@ -24,8 +28,19 @@ def naive(self, rows, counts, *, last):  # what DDP alone does: each process its
     loss.backward()
     return {"loss": loss.item() / self.world.size}
 
+def prepare(world):
+    return Run(tiny_trainer(world=world), evaluate=lambda: {"rank": world.rank}, evaluate_every=4)
+
+def summarize(logs):
+    return {"losses": logs["a"].total(), "evaluations": logs["a"].evaluations}
+
+experiment = Experiment("progress", seeds=[0], runs={"a": prepare}, summarize=summarize)
+folder = Path(sys.argv[1])
 with joined_world("cpu") as world:
     found = {}
+    for steps in (5, None):  # stopped, and gone on with
+        path = record(experiment, world, steps=steps, results=folder / "results", work=folder / "work")
+        assert (path is not None) == (world.leads and steps is None)
     for name, accumulation in {"ours": 1, "accumulated": 2, "naive": 1}.items():
         if name == "naive":
             Trainer.weighed_losses = naive
@@ -33,13 +48,13 @@ with joined_world("cpu") as world:
         losses = [losses["loss"] for losses in trainer.steps(upto=6)]
         weights = torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
         found[name] = losses, weights.tolist()
-    print(json.dumps(found), file=open(f"{sys.argv[1]}/{world.rank}.json", "w"))
+    (folder / f"{world.rank}.json").write_text(json.dumps(found))
 """
 
 
 @pytest.fixture(scope="module")
-def two_processes(tmp_path_factory) -> list[dict]:
-    """What each of two processes found, started by torchrun."""
+def folder(tmp_path_factory) -> Path:
+    """Where two processes, started by torchrun, wrote what they found."""
     folder = tmp_path_factory.mktemp("two")
     (folder / "script.py").write_text(SCRIPT)
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -53,6 +68,11 @@ def two_processes(tmp_path_factory) -> list[dict]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def two_processes(folder) -> list[dict]:
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 
@@ -65,6 +85,13 @@ def test_two_processes_give_the_losses_of_one(two_processes, accumulation):
         assert theirs == pytest.approx(losses, rel=0, abs=2e-6)
         assert torch.allclose(torch.tensor(weights), weights_of(trainer), rtol=0, atol=2e-5)
     assert two_processes[0]["ours"] == two_processes[1]["ours"]
+
+
+def test_two_processes_record_one_result_also_after_a_stop(folder):
+    result = load_result("progress", folder=folder / "results")
+    assert result.values["losses"] == pytest.approx(losses_of(tiny_trainer(), 12), rel=0, abs=2e-5)
+    assert result.values["evaluations"] == [{"step": step, "rank": 0} for step in (0, 4, 8, 12)]
+    assert result.computed_on == {"device": "cpu", "processes": 2}
 
 
 def test_an_average_of_the_processes_means_is_noticed(two_processes):

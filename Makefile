@@ -24,11 +24,12 @@ BUILD := _build$(if $(CHAPTER),/chapter)
 SPHINX := $(RUN) -m sphinx -n -W -j 8 -c . -d $(BUILD)/doctrees
 
 .DEFAULT_GOAL := help
-.PHONY: help html pdf test lint experiments lock clean
+.PHONY: help html pdf test test-slow lint experiments lock clean
 
 help:
 	@echo "make html         build the book, and check every number in it (CHAPTER=name: one chapter only)"
-	@echo "make test         build the book and run every test"
+	@echo "make test         build the book and run the tests"
+	@echo "make test-slow    run every program of the book alone, and build the book a second time"
 	@echo "make pdf          build the PDF from what make html has executed"
 	@echo "make lint         check the code, the ledger and the chapters' cells"
 	@echo "make experiments  run what takes minutes and is not recorded yet; says what is left"
@@ -61,7 +62,11 @@ pdf: $(INSTALLED)
 
 # Two files of tests at a time, in their order: the long ones are in the middle, so that both cores are busy until the end.
 test: html
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/slow
+
+# What runs the whole book again: each program by itself, and a second build that must be equal to the first.
+test-slow: html
+	$(RUN) -m pytest tests/slow
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

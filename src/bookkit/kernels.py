@@ -127,7 +127,10 @@ def execute_on_own_sockets(*arguments, **options) -> ExecutionResult:
 
     Jupyter's usual way are network ports, picked before the kernel takes them. Kernels that start side by side may
     pick the same ones, and if it is that of its output, a kernel neither answers nor ends.
+
+    A kernel that has run its last cell is killed. Asked to end, it takes its time, and may complain of closed sockets.
     """
+    options["shutdown_kernel"] = "immediate"
     if os.name != "posix":
         return single_nb_execution(*arguments, **options)
     with tempfile.TemporaryDirectory(prefix="kernel-") as folder:  # a short path: sockets' names have 100 characters

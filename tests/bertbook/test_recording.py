@@ -1,6 +1,7 @@
 """Experiments: run, stopped, gone on with, recorded, checked; and the command that does it."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -245,7 +246,8 @@ def test_the_command_runs_what_is_not_recorded_and_states_the_time(run, capsys):
     assert "there is no result 'progress'" in capsys.readouterr().out
     assert run() == 0
     first = capsys.readouterr().out.splitlines()
-    assert first[1:] == ["progress: took 0:00:00, recorded in results/progress.json", "All 1 together took 0:00:00."]
+    said = [re.sub(r"0:00:\d\d", "0:00:00", line) for line in first[1:]]
+    assert said == ["progress: took 0:00:00, recorded in results/progress.json", "All 1 together took 0:00:00."]
     assert run(NAME) == 0
     assert capsys.readouterr().out.splitlines()[0] == "progress: recorded already"
     assert run("--check", "--steps", "3") == 0

@@ -16,6 +16,7 @@ RECIPES = {
     "html": ["-b html book"],
     "pdf": ["-b latex book", "latexmk"],
     "test": ["-b html book", "-m pytest"],
+    "test-slow": ["-b html book", "-m pytest"],
     "lint": ["-m ruff check", "-m ruff format --check", "-m bookkit lint"],
     "experiments": ["-m bertbook.experiments"],
     "lock": ["-m venv", "-m pip install", "pip-compile", "sed"],

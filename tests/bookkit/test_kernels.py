@@ -86,7 +86,8 @@ def test_other_results_and_errors_pass_unchanged(monkeypatch):
 
     assert execute(monkeypatch, run, "1") == "result"
     given.pop("config")  # of the kernel's sockets
-    assert given == {"cwd": "/cwd", "timeout": 30, "allow_errors": False, "meta_override": True}
+    options = {"timeout": 30, "allow_errors": False, "meta_override": True, "shutdown_kernel": "immediate"}
+    assert given == {"cwd": "/cwd", **options}
 
     def fail(*_, **__):
         raise OSError("disk full")

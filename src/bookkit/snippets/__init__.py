@@ -10,7 +10,7 @@ The modules, in the order in which a cell becomes a program:
 - ``alone`` and ``gate``: every program runs alone and gives what the page shows, or the tests fail
 
 A slice is derived from the page and from what was observed; nothing about it is written down. Whether it
-is right shows only when it runs. That takes longer than the build, so it is not done there: ``make test``
+is right shows only when it runs. That takes longer than the build, so it is not done there: ``make test-slow``
 runs every program, and names a cell whose program prints something else than the page. Such a cell gets
 the tag ``whole-page``, and its program all earlier cells; a tag that is not needed fails the tests too.
 """

@@ -39,7 +39,7 @@ def test_only_a_record_is_named(kinds):
 def test_without_a_script_each_place_and_reason_opens(kinds):
     assert parts_of([kinds.find(id="sort--what-holds")]) == [
         ("Where it belongs, and why", "holds Hidden twelve."),
-        ("Where it belongs, and why", "(breaks & falls) Hidden thirteen."),
+        ("Where it belongs, and why", "breaks & falls Hidden thirteen."),
         ("Answer", "Hidden fourteen."),
     ]
 

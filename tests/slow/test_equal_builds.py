@@ -28,7 +28,7 @@ def date_of_the_build(html_folder: Path) -> str:
     drawings = [path.read_text("utf-8") for path in (html_folder / "_images").glob("*.svg")]
     dates = {date for drawing in drawings for date in re.findall("<dc:date>(.*?)</dc:date>", drawing)}
     if len(dates) != 1:
-        pytest.skip(f"the book was not built in one go, but at {sorted(dates)}: run make clean, then make test")
+        pytest.skip(f"the book was not built in one go, but at {sorted(dates)}: run make clean, then make test-slow")
     return str(int(datetime.fromisoformat(dates.pop()).timestamp()))
 
 

@@ -17,9 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     proposing.add_argument("--report", type=Path, default=Path("_build/report.json"))
     linting = commands.add_parser("lint", help="check the ledger and what the chapters' cells may not do")
     linting.add_argument("chapters", type=Path, nargs="+")
-    checking = commands.add_parser(
-        "programs", help="run every program of the last build alone (in make test-slow)"
-    )
+    checking = commands.add_parser("programs", help="run every program of the last build alone (in make test-slow)")
     checking.add_argument("--list", type=Path, default=Path("_build/programs.json"))
     checking.add_argument("--only", default="", help="a part of the file names: no other program is run")
     checking.add_argument("--fresh", action="store_true", help="start a new interpreter for each")

@@ -4,7 +4,14 @@ import hashlib
 import sys
 from pathlib import Path
 
-IGNORED = {"__pycache__"}
+
+def is_of_a_tool(name: str) -> bool:
+    """Whether a file or folder was left by a tool: a cache, or what pip wrote when it installed the project.
+
+    >>> [is_of_a_tool(name) for name in (".ruff_cache", "__pycache__", "demo.egg-info", "ruff.toml")]
+    [True, True, True, False]
+    """
+    return name.startswith(".") or name == "__pycache__" or name.endswith(".egg-info")
 
 
 def fingerprint(root: Path, inputs: list[str]) -> str:
@@ -27,7 +34,7 @@ def fingerprint(root: Path, inputs: list[str]) -> str:
         files = [path] if path.is_file() else sorted(path.rglob("*"))
         for file in files:
             inside = file.relative_to(root)
-            if file.is_file() and not any(part in IGNORED or part.endswith(".egg-info") for part in inside.parts):
+            if file.is_file() and not any(map(is_of_a_tool, inside.parts)):
                 digest.update(f"\0{inside.as_posix()}\0".encode())
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -58,6 +58,7 @@ NO_CHANGES = {
     "nothing": lambda root: None,
     "the same again": rewrite("src/package/module.py", FILES["src/package/module.py"]),
     "a file beside the inputs": rewrite("README.md"),
+    "the linter's cache": rewrite("src/package/.ruff_cache/0.1/1234"),
     "compiled modules": rewrite("src/package/__pycache__/module.cpython-311.pyc"),
     "what pip writes": rewrite("src/book.egg-info/PKG-INFO"),
     "an empty folder": lambda root: (root / "src/empty").mkdir(),

@@ -60,9 +60,9 @@ pdf: $(INSTALLED)
 	$(MAKE) -C $(BUILD)/latex LATEXMKOPTS="-silent -halt-on-error -interaction=nonstopmode"
 	@echo "Open $(BUILD)/latex/bert-recomputed.pdf"
 
-# Two files of tests at a time, in the order of pyproject.toml: both cores are busy until the end.
+# Two files of tests at a time, on one thread each, in the order of pyproject.toml: both cores are busy until the end.
 test: html
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What runs the whole book again: each program by itself, and a second build that must be equal to the first.
 test-slow: html

@@ -8,7 +8,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 
-from bookkit import activities, alarm, checked, kernels, markup, mathml, reference, verdicts
+from bookkit import activities, alarm, checked, kernels, markup, mathml, reference, search, verdicts
 from bookkit.cells import read_cells, recorded_ids
 from bookkit.fingerprint import fingerprint
 from bookkit.ledger import load_ledger
@@ -88,6 +88,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("env-before-read-docs", kernels.warm_up)
     app.connect("source-read", inspect_cells)
     app.connect("env-updated", after_reading)
+    app.connect("env-updated", search.restore_entries)
     app.connect("missing-reference", reference.leave_foreign_types)
     app.connect("build-finished", kernels.cool_down)
     app.connect("build-finished", alarm.finish)

@@ -78,15 +78,16 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     at the real tokens; what they compute is never read.)
 
     Args:
-        attention_mask: int or bool, shape (B, T): 1 = real token, 0 = padding.
+        attention_mask: int or bool, shape (B, T): 1 = real token, 0 = padding. Or of
+            shape (B, T_q, T_k), where each query has a row of its own.
 
     Returns:
         additive mask, float32 of shape (B, 1, 1, T), which broadcasts over
-        heads and queries: 0 at real keys, -inf at padding.
+        heads and queries, or (B, 1, T_q, T_k): 0 at real keys, -inf at padding.
 
     Raises:
         TypeError: if attention_mask is not of an integer or bool dtype.
-        ValueError: if its shape is not (B, T), or it holds anything but 0 and 1.
+        ValueError: if its shape is neither, or it holds anything but 0 and 1.
 
     Source: slide 12 (which real batches need besides the causal question).
 
@@ -98,14 +99,16 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
             "attention_mask must hold ints or bools (1 real, 0 padding), "
             f"got {attention_mask.dtype}"
         )
-    if attention_mask.dim() != 2:
+    if attention_mask.dim() not in (2, 3):
         raise ValueError(
-            f"attention_mask must have shape (B, T), got {tuple(attention_mask.shape)}"
+            "attention_mask must have shape (B, T) or (B, T_q, T_k), "
+            f"got {tuple(attention_mask.shape)}"
         )
     if not ((attention_mask == 0) | (attention_mask == 1)).all():
         found = sorted(set(attention_mask.flatten().tolist()))
         raise ValueError(f"attention_mask must hold only 0 and 1, got values {found}")
-    hidden = (attention_mask == 0)[:, None, None, :]
+    rows = attention_mask if attention_mask.dim() == 3 else attention_mask[:, None, :]
+    hidden = (rows == 0)[:, None, :, :]
     nothing_hidden = torch.zeros(hidden.shape, device=hidden.device)
     return nothing_hidden.masked_fill(hidden, -math.inf)
 

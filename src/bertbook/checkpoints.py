@@ -39,66 +39,36 @@ class LoadingReport:
     unexpected: tuple[str, ...]  # not in the model: left in the file
 
 
-class BertPreTrainedModel(nn.Module):
-    """What every BERT can do: be written to a folder, and be read from one.
+def write_checkpoint(model: nn.Module, folder: str | Path) -> None:
+    """Write config.json and model.safetensors into the folder, made if missing.
 
-    >>> hasattr(BertPreTrainedModel, "from_pretrained")
-    True
+    Args:
+        model: any of this book's BERTs. Tied tensors are written once.
+
+    >>> from bertbook.model import BertModel
+    >>> folder = getfixture("tmp_path")
+    >>> write_checkpoint(BertModel(BertConfig.mini()), folder)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['config.json', 'model.safetensors']
     """
-
-    config: BertConfig
-
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write config.json and model.safetensors into the folder, made if missing.
-
-        Tied tensors are written once. Public code reads both files.
-        """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        published = {"architectures": [type(self).__name__], **self.config.to_dict()}
-        text = json.dumps(published, indent=2, sort_keys=True) + "\n"
-        (folder / "config.json").write_text(text, "utf-8")
-        tensors = {
-            name: tensor.contiguous()
-            for name, tensor in self.state_dict().items()
-            if name not in TIED
-        }
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-
-    @classmethod
-    def from_pretrained(
-        cls, folder: str | Path, *, output_loading_info: bool = False, **arguments
-    ):
-        """A model of this class, in evaluation mode, with the folder's configuration
-        and weights.
-
-        A checkpoint of another task has other heads. Then something is missing or left
-        over, which is an error, unless you ask for the report of it.
-
-        Args:
-            folder: holds config.json and model.safetensors.
-            output_loading_info: return (model, LoadingReport). Pooler and heads may
-                then be missing (they keep fresh numbers, from torch's global stream)
-                or left over. Embeddings and layers must always be there.
-            arguments: for the class, as num_labels=3.
-
-        Raises:
-            FileNotFoundError: if the folder or one of its two files is missing.
-            ValueError: if a file cannot be read, or tensors are missing, left over, of
-                another shape, or tied to one that differs: all are named.
-        """
-        config, tensors = read_checkpoint(folder)
-        model = cls(config, **arguments)
-        report = load_tensors(model, tensors, gaps=output_loading_info)
-        model.eval()
-        return (model, report) if output_loading_info else model
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    published = {"architectures": [type(model).__name__], **model.config.to_dict()}
+    text = json.dumps(published, indent=2, sort_keys=True) + "\n"
+    (folder / "config.json").write_text(text, "utf-8")
+    tensors = {
+        name: tensor.contiguous()
+        for name, tensor in model.state_dict().items()
+        if name not in TIED
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def read_checkpoint(folder: str | Path) -> tuple[BertConfig, dict[str, Tensor]]:
     """The configuration, and every tensor by its name, of a folder.
 
     Raises:
-        FileNotFoundError, ValueError: see from_pretrained.
+        FileNotFoundError, ValueError: see BertPreTrainedModel.from_pretrained.
 
     >>> read_checkpoint("nowhere")
     Traceback (most recent call last):
@@ -160,7 +130,7 @@ def load_tensors(
         gaps: pooler and heads may be missing or left over.
 
     Raises:
-        ValueError: see from_pretrained.
+        ValueError: see BertPreTrainedModel.from_pretrained.
 
     >>> load_tensors(nn.Linear(2, 1), {"weight": torch.ones(1, 3)})
     Traceback (most recent call last):

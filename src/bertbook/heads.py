@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertbook.checkpoints import BertPreTrainedModel
 from bertbook.config import BertConfig, count_labels
 from bertbook.losses import classifier_loss, position_loss
 from bertbook.masking import IGNORE_INDEX, masked_lm_loss
 from bertbook.model import BertModel, initialize
 from bertbook.outputs import LogitsOutput, PretrainingOutput, SpanOutput
 from bertbook.pairs import next_sentence_loss
+from bertbook.pretrained import BertPreTrainedModel
 
 
 class BertWithHead(BertPreTrainedModel):

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertbook.attention import attention_weights, padding_mask
-from bertbook.checkpoints import BertPreTrainedModel
 from bertbook.config import BertConfig
 from bertbook.outputs import BertModelOutput
+from bertbook.pretrained import BertPreTrainedModel
 
 
 class BertEmbeddings(nn.Module):
@@ -265,6 +265,8 @@ class BertModel(BertPreTrainedModel):
         Args:
             input_ids: int64 or int32, shape (B, T).
             attention_mask: shape (B, T): 1 = real token, 0 = padding. None: all real.
+                Or (B, T, T), as in the public code: row by row, at which tokens a token
+                may look.
             token_type_ids: shape (B, T): 0 = sentence A, 1 = B. None: all 0.
             output_attentions: compute attention by its plain formula, and return the
                 weights of every layer, (B, H, T, T), before dropout.
@@ -275,10 +277,12 @@ class BertModel(BertPreTrainedModel):
         hidden_states = self.embeddings(input_ids, token_type_ids=token_type_ids)
         mask = None
         if attention_mask is not None:
-            if attention_mask.shape != input_ids.shape:
+            batch, tokens = input_ids.shape
+            if attention_mask.shape not in ((batch, tokens), (batch, tokens, tokens)):
                 raise ValueError(
-                    f"attention_mask must have the shape of input_ids, "
-                    f"{tuple(input_ids.shape)}, got {tuple(attention_mask.shape)}"
+                    "attention_mask must have the shape of input_ids, "
+                    f"{(batch, tokens)}, or a row for each token, "
+                    f"{(batch, tokens, tokens)}, got {tuple(attention_mask.shape)}"
                 )
             mask = padding_mask(attention_mask).to(hidden_states.dtype)
             if attention_mask.all():  # where nothing is hidden, nothing is added

@@ -265,8 +265,12 @@ def test_causal_mask_refuses(num_tokens):
     [
         (torch.ones(2, 3), TypeError, "attention_mask must hold ints or bools (1 real, 0 padding), got torch.float32"),
         (torch.ones(1, 3, dtype=torch.complex64), TypeError, "attention_mask must hold ints or bools"),
-        (torch.tensor([1, 1, 0]), ValueError, "attention_mask must have shape (B, T), got (3,)"),
-        (torch.ones(2, 1, 3, dtype=torch.int64), ValueError, "attention_mask must have shape (B, T), got (2, 1, 3)"),
+        (torch.tensor([1, 1, 0]), ValueError, "attention_mask must have shape (B, T) or (B, T_q, T_k), got (3,)"),
+        (
+            torch.ones(2, 1, 1, 3, dtype=torch.int64),
+            ValueError,
+            "attention_mask must have shape (B, T) or (B, T_q, T_k), got",
+        ),
         (torch.tensor([[1, 2, -1]]), ValueError, "attention_mask must hold only 0 and 1, got values [-1, 1, 2]"),
     ],
 )

@@ -327,7 +327,7 @@ IDS = torch.tensor([[1, 2, 3]])
         ),
         (
             ValueError,
-            "attention_mask must have the shape of input_ids, (1, 3), got (1, 4)",
+            "attention_mask must have the shape of input_ids, (1, 3), or a row for each token, (1, 3, 3), got (1, 4)",
             {"attention_mask": torch.ones(1, 4, dtype=torch.long)},
         ),
         (
@@ -349,7 +349,12 @@ def test_bad_input_is_named(error, message, arguments):
 PADDED = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]])  # the last sees nothing
 
 
-@pytest.mark.parametrize("mask", [None, torch.ones_like(PADDED), PADDED], ids=["none", "ones", "padded"])
+TRIANGLE = torch.ones(3, 4, 4, dtype=torch.long).tril()
+
+
+@pytest.mark.parametrize(
+    "mask", [None, torch.ones_like(PADDED), PADDED, TRIANGLE], ids=["none", "ones", "padded", "triangle"]
+)
 def test_the_plain_formula_equals_torchs_forward_and_backward(mask):
     input_ids = torch.arange(12).view(3, 4) % 11
     results = []
@@ -360,6 +365,23 @@ def test_the_plain_formula_equals_torchs_forward_and_backward(mask):
         results.append([output.last_hidden_state, *(p.grad for p in model.encoder.parameters())])
     for one, other in zip(*results, strict=True):
         assert torch.allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_a_mask_with_a_row_for_each_token_can_hide_the_future():
+    """The first tokens of a sequence get what they would get alone."""
+    model, input_ids = evaluated(), torch.arange(12).view(3, 4) % 11
+    whole = model(input_ids, attention_mask=TRIANGLE).last_hidden_state
+    for length in (1, 2, 3):
+        first = model(input_ids[:, :length], attention_mask=TRIANGLE[:, :length, :length]).last_hidden_state
+        assert torch.allclose(whole[:, :length], first, atol=1e-6)
+    assert not torch.allclose(whole, model(input_ids).last_hidden_state, atol=1e-3)
+
+
+def test_equal_rows_are_a_mask_for_the_sequence():
+    model, input_ids = evaluated(), torch.arange(12).view(3, 4) % 11
+    rows = PADDED[:, None, :].expand(3, 4, 4)
+    by_row = model(input_ids, attention_mask=rows).last_hidden_state
+    assert torch.equal(by_row, model(input_ids, attention_mask=PADDED).last_hidden_state)
 
 
 def test_weights_on_request_sum_to_one_or_to_nothing():

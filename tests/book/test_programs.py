@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import sys
 
 import pytest
@@ -11,6 +12,8 @@ from bookkit.cells import read_cells
 
 LISTING = ROOT / "_build/programs.json"
 FEW_BYTES = 6_000
+# Libraries that few programs need, and how a cell asks for them.
+ASKED_FOR = {"safetensors": r"\.(from|save)_pretrained\(", "tokenizers": r"\bTokenizer\b"}
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +40,14 @@ def test_no_program_speaks_of_the_packages_it_replaces(programs):
 
 
 def test_what_needs_more_than_the_usual_libraries_says_so(programs):
-    """The Flax chapter's, and those with BERT's encoder, which brings the code that reads weights."""
+    """The Flax chapter's, and those whose cells read or write weights, or a tokenizer."""
     usual = {"torch", "numpy", "matplotlib"} | set(sys.stdlib_module_names)
     for program in programs:
         text = (LISTING.parent / program["file"]).read_text("utf-8")
         nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+        cells = text.partition("\n# -- Cell ")[2]
         more = {"jax", "flax"} if "/flax/" in program["file"] else set()
-        more |= {"safetensors"} if "class BertPreTrainedModel" in text else set()
+        more |= {library for library, asked_for in ASKED_FOR.items() if re.search(asked_for, cells)}
         assert {name.partition(".")[0] for node in nodes for name in imported_modules(node)} - usual == more, program
         install = next((line for line in text.splitlines() if "python -m pip install" in line), "")
         assert {word.partition("==")[0] for word in install.split() if "==" in word} >= more, program["file"]

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import math
 import random
 import re
 import textwrap
@@ -624,6 +625,181 @@ def page_of(*sources: str, shown: tuple[str, ...] = (), options: tuple[str, ...]
 
 def program(package: Package, page: Page, i: int = -1):
     return program_of(Book("The Book", package, ("torch", "numpy")), page, i % len(page.cells))
+
+
+# -- Methods that fetch their code when they are called -----------------------------------
+
+SAVING = """
+    from pathlib import Path
+
+    from demo.base import Base
+
+
+    def noted(function):
+        return function
+
+
+    # The class.
+    class Saved(Base):
+        # The first.
+        def save(self, path: Path):
+            from demo.files import write
+
+            write(self, path)
+            # written
+
+        # -- Numbers
+
+        size = 1
+
+        # Reads.
+        # Really.
+        @classmethod
+        def read(cls, path: Path):
+            from demo.files import read
+
+            return read(path)
+
+        def use(self):
+            return self.size
+
+        # -- More files
+
+        # Checks.
+        def check(self, path):
+            from demo.files import Checked
+
+            return Checked(path).check()
+
+
+    class Bare:
+        @property
+        def saved(self):
+            from demo.base import Base
+            return Base
+
+
+    class Documented:
+        \"\"\"Saves.\"\"\"
+
+        def save(self):
+            from demo.base import SIZE
+            return SIZE
+
+
+    class ByPython:
+        def __len__(self):
+            from demo.base import SIZE
+            return SIZE
+
+        @noted
+        def ruled(self):
+            from demo.base import HALF
+            return HALF
+
+        def plain(self):
+            import math
+            return math
+"""
+FILES = """
+    import json
+
+    from demo.saving import Saved
+
+
+    def write(thing, path):
+        path.write_text(json.dumps(thing.size))
+
+
+    def read(path):
+        return getattr(Saved(), "check")(path)
+
+
+    class Checked:
+        def __init__(self, path):
+            self.path = path
+
+        def check(self):
+            return self.path.exists()
+
+        def other(self):
+            from demo.nets import width
+
+            return width
+"""
+
+
+@pytest.fixture
+def saving(package) -> Package:
+    (package.source / "demo/saving.py").write_text(textwrap.dedent(SAVING), "utf-8")
+    (package.source / "demo/files.py").write_text(textwrap.dedent(FILES), "utf-8")
+    return package
+
+
+def class_text(code: str, name: str) -> str:
+    """The text of a class in a program."""
+    return re.search(rf"^class {name}\b.*\n(?:(?: .*)?\n)*", code, re.MULTILINE)[0].rstrip() + "\n"
+
+
+def methods_of(code: str) -> set[str]:
+    """The methods of a program's classes."""
+    classes = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+    return {f"{node.name}.{part.name}" for node in classes for part in node.body if isinstance(part, ast.FunctionDef)}
+
+
+def test_a_method_that_nobody_calls_is_left_out_with_all_that_it_brings(saving):
+    code = code_for(saving, "demo.saving.Saved")
+    assert class_text(code, "Saved") == textwrap.dedent(
+        """
+        class Saved(Base):
+            # -- Numbers
+
+            size = 1
+
+            def use(self):
+                return self.size
+        """
+    ).lstrip("\n")
+    assert [word for word in ("Path", "json", "def read", "Checked") if word in code] == []
+    exec(code, space := {})
+    assert space["Saved"]().use() == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "held"),
+    [
+        ("Saved().save(path)", {"save"}),
+        ("write = Saved().save", {"save"}),
+        ("save = Saved()", {"save"}),
+        ("getattr(Saved(), 'save')(path)", {"save"}),
+        ("print('save it')", set()),
+        ("Saved.check(1, 2)", {"check"}),
+        ("Saved.read(path)", {"read", "check"}),  # which asks for the third by its name
+        ("Saved().other", set()),
+        ("Saved.check(1, 2).other", {"check", "other"}),
+    ],
+)
+def test_a_method_is_held_if_its_name_occurs_in_a_cell_or_in_what_the_program_holds(saving, cell, held):
+    page = page_of(f"from demo.saving import Saved\n\npath = None\n{cell}")
+    text = program(saving, page).text
+    optional = {"Saved.save", "Saved.read", "Saved.check", "Checked.other"}
+    assert methods_of(text) & optional == {name for name in optional if name.partition(".")[2] in held}
+    assert ("import json" in text) == ("save" in held)
+
+
+def test_a_class_that_loses_its_whole_body_is_still_one(saving):
+    code = code_for(saving, "demo.saving.Bare", "demo.saving.Documented")
+    assert class_text(code, "Bare") == "class Bare:\n    pass\n"
+    assert class_text(code, "Documented") == 'class Documented:\n    """Saves."""\n'
+    exec(code, space := {})
+    assert space["Bare"]() is not None
+
+
+def test_what_python_or_a_decorator_may_call_is_never_left_out(saving):
+    code = code_for(saving, "demo.saving.ByPython")
+    exec(code, space := {})
+    thing = space["ByPython"]()
+    assert (len(thing), thing.ruled(), thing.plain()) == (4, 2, math)
 
 
 def test_a_program_says_what_it_is_and_runs(package):

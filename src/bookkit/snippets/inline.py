@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bookkit.snippets.edit import ProgramError, Source
+from bookkit.snippets.methods import Method, optional_methods, take_out, without, words_of
 from bookkit.snippets.names import mentions
 from bookkit.snippets.package import Definition, Library, Module, Package, Submodule, Target
 
@@ -30,23 +31,26 @@ class Part:
 
     definition: Definition
     module: Module
+    node: ast.stmt  # the definition's own, or a class without the methods that are left out
+    left_out: list[Method]
+    words: frozenset[str]  # see words_of
     links: list[Link]
     imports: list[ast.ImportFrom]  # of the package, inside a function: a program does without
     builtins: set[str]
 
 
-def read_part(package: Package, definition: Definition) -> Part:
-    """Find what a definition needs.
+def read_part(package: Package, definition: Definition, left_out: list[Method]) -> Part:
+    """Find what a definition needs, if some of its methods are left out.
 
     Raises:
         ProgramError: if its code would mean something else in a program.
     """
-    module, node = package.find(definition.module), definition.node
+    module, node = package.find(definition.module), without(definition.node, left_out)
     inner = [found for found in ast.walk(node) if isinstance(found, ast.Import | ast.ImportFrom)]
     inner = [found for found in inner if package.imports_from(found)]
     local = {name: target for found in inner for name, target in package.imported(found, definition.place).items()}
     attributes = {id(found.value): found for found in ast.walk(node) if isinstance(found, ast.Attribute)}
-    refuse_what_knows_its_file(definition)
+    refuse_what_knows_its_file(definition, node)
     links, plain = [], set()
     for mention in mentions(node, package.imports_from):
         target: Target | None = local.get(mention.name) or package.lookup(module, mention.name)
@@ -64,12 +68,12 @@ def read_part(package: Package, definition: Definition) -> Part:
             links.append(Link(place, ast.unparse(place) if isinstance(place, ast.Attribute) else mention.name, target))
     if wrong := (plain & OF_A_MODULE) | {n for n in plain if not hasattr(builtins, n)} - {definition.name}:
         raise ProgramError(f"{definition.place}: {definition.name} cannot go into a program: it uses {min(wrong)}")
-    return Part(definition, module, links, inner, plain)
+    return Part(definition, module, node, left_out, words_of(node), links, inner, plain)
 
 
-def refuse_what_knows_its_file(definition: Definition) -> None:
+def refuse_what_knows_its_file(definition: Definition, code: ast.stmt) -> None:
     """No program is right that holds code which reads its own file, or writes to a global name."""
-    for node in ast.walk(definition.node):
+    for node in ast.walk(code):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in OF_ITS_FILE:
                 found = name
@@ -83,22 +87,44 @@ def refuse_what_knows_its_file(definition: Definition) -> None:
             raise ProgramError(f"{definition.place}: {definition.name} cannot go into a program: it uses {found}")
 
 
-def gather(package: Package, wanted: Iterable[Definition]) -> dict[Definition, Part]:
+def gather(package: Package, wanted: Iterable[Definition], words: Iterable[str] = ()) -> dict[Definition, Part]:
     """The parts that are wanted, and all that these need, in an order in which they run.
 
     Each module after those that it imports, and a module's parts as they stand in it.
+
+    Args:
+        package: the book's.
+        wanted: what the program's cells import from it.
+        words: those of the cells. A method that is optional is left out, if neither cells nor parts have its name.
     """
+    wanted, known, words = list(wanted), None, frozenset(words)
+    while words != known:  # a method that is needed may bring parts which need another
+        parts, known = reach(package, wanted, words), words
+        words = words.union(*(part.words for part in parts.values()))
+    order = list(in_import_order(package, sorted({definition.module for definition in parts})))
+    place = {d: (order.index(d.module), d.node.lineno) for d in parts}
+    return {definition: parts[definition] for definition in sorted(parts, key=place.__getitem__)}
+
+
+def reach(package: Package, wanted: Iterable[Definition], words: frozenset[str]) -> dict[Definition, Part]:
+    """The parts that are wanted and all that these need, without the methods whose names are not among the words."""
     parts: dict[Definition, Part] = {}
     waiting = list(wanted)
     while waiting:
         definition = waiting.pop()
         if definition not in parts:
-            parts[definition] = part = package.parts.get(definition) or read_part(package, definition)
-            package.parts[definition] = part
+            parts[definition] = part = part_of(package, definition, words)
             waiting += [link.target for link in part.links if isinstance(link.target, Definition)]
-    order = list(in_import_order(package, sorted({definition.module for definition in parts})))
-    place = {d: (order.index(d.module), d.node.lineno) for d in parts}
-    return {definition: parts[definition] for definition in sorted(parts, key=place.__getitem__)}
+    return parts
+
+
+def part_of(package: Package, definition: Definition, words: frozenset[str]) -> Part:
+    """A definition without the methods whose names are not among the words; read once."""
+    left_out = [method for method in optional_methods(package, definition) if method.name not in words]
+    key = definition, tuple(method.name for method in left_out)
+    if key not in package.parts:
+        package.parts[key] = read_part(package, definition, left_out)
+    return package.parts[key]
 
 
 def in_import_order(package: Package, names: Iterable[str]) -> Iterator[str]:
@@ -146,14 +172,18 @@ class Inlined:
     names: dict[Definition, str]  # under which name each can be used
 
 
-def inline(package: Package, wanted: Iterable[Definition], taken: dict[str, Target | None]) -> Inlined:
+def inline(
+    package: Package, wanted: Iterable[Definition], taken: dict[str, Target | None], words: Iterable[str] = ()
+) -> Inlined:
     """Everything that the wanted definitions need, as text.
 
     Args:
-        wanted: what the program's cells import from the package.
+        package: the book's.
+        wanted: what the program's cells import from it.
         taken: the names that the cells bind, with what they import under them, or None.
+        words: those of the cells, see `gather`.
     """
-    parts = gather(package, wanted)
+    parts = gather(package, wanted, words)
     names = Names(taken)
     own = {definition: names.give(definition, definition.name) for definition in parts}
     libraries: set[tuple[Library, str]] = set()
@@ -183,6 +213,8 @@ def text_of(part: Part, new_names: list[str]) -> str:
     first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     while first > 1 and lines[first - 2].startswith(b"#"):
         first -= 1
+    if part.left_out:
+        take_out(source, node, part.left_out)
     for statement in part.imports:
         source.replace_lines(statement)
     for link, new in zip(part.links, new_names, strict=True):
@@ -194,7 +226,7 @@ def text_of(part: Part, new_names: list[str]) -> str:
 
 def refuse_capture(part: Part, new: str) -> None:
     """A name that is written into a definition must not mean something of the definition's own there."""
-    for node in ast.walk(part.definition.node):
+    for node in ast.walk(part.node):
         if new in (getattr(node, "id", None), getattr(node, "arg", None)):
             raise ProgramError(
                 f"{part.definition.place}: {part.definition.name} has a name {new} of its own: give it another"

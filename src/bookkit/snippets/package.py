@@ -136,7 +136,7 @@ class Package:
     def __init__(self, source: Path, name: str):
         self.source, self.name = source, name
         self.modules: dict[str, Module | None] = {}
-        self.parts: dict[Definition, Any] = {}  # what `inline` has read already
+        self.parts: dict[Any, Any] = {}  # what `inline` has read already
 
     def holds(self, module: str | None) -> bool:
         """Whether a module of this name belongs to the package."""

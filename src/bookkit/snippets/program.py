@@ -10,6 +10,7 @@ from bookkit.cells import MAGIC, Cell, recorded_ids
 from bookkit.snippets.edit import ProgramError, Source
 from bookkit.snippets.gather import import_block, needed_libraries
 from bookkit.snippets.inline import inline
+from bookkit.snippets.methods import words_of
 from bookkit.snippets.names import Import
 from bookkit.snippets.package import Definition, Library, Package, Target
 from bookkit.snippets.slice import Facts, Observed, needed
@@ -90,7 +91,8 @@ def program_from(book: Book, page: Page, kept: list[int]) -> Program:
     own = {name: None for j in kept for name in page.facts[j].binds}
     definitions = [target for target in targets.values() if isinstance(target, Definition)]
     libraries = {(target, name) for name, target in targets.items() if isinstance(target, Library)}
-    inlined = inline(book.package, definitions, {**own, **targets})
+    words = frozenset().union(*(words_of(page.cells[j].tree) for j in kept))
+    inlined = inline(book.package, definitions, {**own, **targets}, words)
     bodies = [body_of(page.cells[j], page.observed[j], page.slug(j)) for j in kept]
     renamed = {name: inlined.names[target] for name, target in targets.items() if target in inlined.names}
     blocks = [import_block(inlined.libraries | libraries), *inlined.blocks]

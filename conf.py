@@ -69,6 +69,8 @@ bookkit_versions = [
 # -- Programs made of the cells ----------------------------------------------------------
 
 bookkit_package = "bertbook"  # what a program needs of it is copied into the program
+# In a program, `load_result("name").values` is what stands under "values" in name.json of this folder.
+bookkit_recorded = {"bertbook.experiments.results.load_result": "book/results"}
 bookkit_usual_libraries = ["torch", "numpy", "matplotlib"]  # a program that needs more says how to install it
 
 # -- HTML ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from bertbook.experiments.results import RESULTS, load_result
 from book_paths import CHAPTERS, ROOT
 from bookkit.cells import read_cells
 
@@ -56,6 +57,12 @@ def test_what_needs_more_than_the_usual_libraries_says_so(programs):
 
 def imported_modules(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+
+
+def test_recorded_results_are_where_the_configuration_says():
+    """The name in conf.py is that of the function which loads them, and of the folder in which it looks."""
+    entry = f'"{load_result.__module__}.{load_result.__name__}": "{RESULTS.relative_to(ROOT).as_posix()}"'
+    assert f"bookkit_recorded = {{{entry}}}\n" in (ROOT / "conf.py").read_text("utf-8")
 
 
 def test_script_and_sheet_are_small():

@@ -1,7 +1,6 @@
 """Programs made of cells: what a cell mentions and changes, which cells it needs, and what is copied for it."""
 
 import ast
-import contextlib
 import io
 import math
 import random
@@ -13,7 +12,6 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from bookkit.cells import read_cells
 from bookkit.snippets.alone import picture_of
 from bookkit.snippets.content import content
 from bookkit.snippets.edit import ProgramError
@@ -21,13 +19,8 @@ from bookkit.snippets.inline import inline
 from bookkit.snippets.names import mentions
 from bookkit.snippets.observe import Snapshot, names_of_the_page, what_is_shown
 from bookkit.snippets.package import Package
-from bookkit.snippets.program import Book, Page, program_of
 from bookkit.snippets.slice import Facts, Observed, needed, reseeds
-
-HEADER = (
-    "---\njupytext:\n  text_representation:\n    format_name: myst\nkernelspec:\n  name: python3\n---\n\n# A page\n"
-)
-
+from tiny_programs import page_of, program, run
 
 # -- Names --------------------------------------------------------------------------------
 
@@ -125,14 +118,6 @@ def test_what_cannot_be_looked_at_is_said():
 
 
 # -- Slices -------------------------------------------------------------------------------
-
-
-def run(source: str, space: dict) -> str:
-    """Run a cell; what it prints."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(source, space)
-    return printed.getvalue()
 
 
 def as_in_a_new_interpreter() -> None:
@@ -608,23 +593,6 @@ def test_a_page_that_takes_a_name_of_python_is_told_so(package):
 
 
 # -- Programs -----------------------------------------------------------------------------
-
-
-def page_of(*sources: str, shown: tuple[str, ...] = (), options: tuple[str, ...] = ()) -> Page:
-    """A page of these cells, none of which does anything that only its run shows."""
-    options = options or ("",) * len(sources)
-    cells = [
-        f"\n```{{code-cell}} ipython3\n{o}{textwrap.dedent(s).strip()}\n```\n"
-        for o, s in zip(options, sources, strict=True)
-    ]
-    found = read_cells(HEADER + "".join(cells))
-    shown = shown or ("nothing",) * len(found)
-    seen = [Observed(c.source, shown=s, printed=f"{i}\n") for i, (c, s) in enumerate(zip(found, shown, strict=True))]
-    return Page("chapter/one", "A page", found, seen)
-
-
-def program(package: Package, page: Page, i: int = -1):
-    return program_of(Book("The Book", package, ("torch", "numpy")), page, i % len(page.cells))
 
 
 # -- Methods that fetch their code when they are called -----------------------------------

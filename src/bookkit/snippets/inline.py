@@ -62,6 +62,11 @@ def read_part(package: Package, definition: Definition, left_out: list[Method]) 
             target = package.resolve(target.name, place.attr, definition.place)
         if target is None:
             plain.add(mention.name)
+        elif package.results_of(target):
+            raise ProgramError(
+                f"{definition.place}: {definition.name} cannot go into a program: it uses {mention.name}. "
+                f'Write `{mention.name}("name of the result").values` in a cell, and hand that on'
+            )
         elif isinstance(target, Submodule):
             raise ProgramError(f"{definition.place}: a program cannot hold {target.name}, a module as a whole")
         else:

@@ -1,9 +1,11 @@
 """Reads the book's package: what each of its modules defines, and where the names come from that it uses."""
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bookkit.snippets.edit import ProgramError
@@ -131,10 +133,16 @@ def library(node: Import, alias: ast.alias, place: str) -> Library:
 
 
 class Package:
-    """The package whose code goes into programs; without a name there is none."""
+    """The package whose code goes into programs; without a name there is none.
 
-    def __init__(self, source: Path, name: str):
-        self.source, self.name = source, name
+    Args:
+        source: the folder that holds it.
+        name: its name.
+        recorded: full names of functions that load recorded results, each with the folder of its results.
+    """
+
+    def __init__(self, source: Path, name: str, recorded: Mapping[str, Path] = MappingProxyType({})):
+        self.source, self.name, self.recorded = source, name, recorded
         self.modules: dict[str, Module | None] = {}
         self.parts: dict[Any, Any] = {}  # what `inline` has read already
 
@@ -147,6 +155,10 @@ class Package:
         if isinstance(node, ast.Import):
             return any(self.holds(alias.name) for alias in node.names)
         return bool(node.level) or self.holds(node.module)
+
+    def results_of(self, target: Target) -> Path | None:
+        """The folder of the results that a function loads; None if this is no such function."""
+        return self.recorded.get(f"{target.module}.{target.name}") if isinstance(target, Definition) else None
 
     def find(self, name: str) -> Module | None:
         """The module of this name, if there is one."""

@@ -94,7 +94,10 @@ def book_of(app: Sphinx) -> Book:
     """What the programs have in common; made once in each process that reads."""
     if not hasattr(app, "bookkit_programs"):
         source = Path(app.srcdir, app.config.bookkit_source.lstrip("/"))
-        package = Package(source, app.config.bookkit_package)
+        recorded = {name: Path(app.confdir, folder) for name, folder in app.config.bookkit_recorded.items()}
+        package = Package(source, app.config.bookkit_package, recorded)
+        for name in recorded:
+            package.resolve(*name.rpartition(".")[::2], f"bookkit_recorded in conf.py names {name}")
         app.bookkit_programs = Book(app.config.project, package, tuple(app.config.bookkit_usual_libraries))
     return app.bookkit_programs
 
@@ -244,6 +247,7 @@ def setup(app: Sphinx) -> None:
     """Plug the snippets into Sphinx."""
     app.add_config_value("bookkit_package", "", "env", str)  # its code goes into programs; "": none are made
     app.add_config_value("bookkit_usual_libraries", [], "env", list)  # what a reader is taken to have installed
+    app.add_config_value("bookkit_recorded", {}, "env", dict)  # functions that load results, with the results' folder
     app.add_domain(Programs)
     app.add_directive("programs", ProgramsDirective)
     app.add_node(Buttons, html=(visit_buttons, None))

@@ -2,9 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from bookkit.cells import MAGIC, Cell, recorded_ids
 from bookkit.snippets.edit import ProgramError, Source
@@ -13,6 +14,7 @@ from bookkit.snippets.inline import inline
 from bookkit.snippets.methods import words_of
 from bookkit.snippets.names import Import
 from bookkit.snippets.package import Definition, Library, Package, Target
+from bookkit.snippets.recorded import write_values
 from bookkit.snippets.slice import Facts, Observed, needed
 
 WHOLE_PAGE = "whole-page"  # the tag of a cell whose program holds all earlier cells of its page
@@ -89,11 +91,12 @@ def program_from(book: Book, page: Page, kept: list[int]) -> Program:
     for cell in page.cells[: i + 1]:
         targets |= {name: target for name, target in imported(book.package, cell).items() if name in read}
     own = {name: None for j in kept for name in page.facts[j].binds}
-    definitions = [target for target in targets.values() if isinstance(target, Definition)]
+    loaders = {name: folder for name, target in targets.items() if (folder := book.package.results_of(target))}
+    definitions = [t for name, t in targets.items() if isinstance(t, Definition) and name not in loaders]
     libraries = {(target, name) for name, target in targets.items() if isinstance(target, Library)}
     words = frozenset().union(*(words_of(page.cells[j].tree) for j in kept))
     inlined = inline(book.package, definitions, {**own, **targets}, words)
-    bodies = [body_of(page.cells[j], page.observed[j], page.slug(j)) for j in kept]
+    bodies = [body_of(page.cells[j], page.observed[j], page.slug(j), loaders) for j in kept]
     renamed = {name: inlined.names[target] for name, target in targets.items() if target in inlined.names}
     blocks = [import_block(inlined.libraries | libraries), *inlined.blocks]
     blocks += [f"{name} = {own}\n" for name, own in renamed.items() if name != own]
@@ -152,8 +155,8 @@ def is_of_bookkit(node: Import) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "bookkit"
 
 
-def body_of(cell: Cell, seen: Observed, slug: str) -> str:
-    """The cell's code without its imports; it prints what the cell shows."""
+def body_of(cell: Cell, seen: Observed, slug: str, loaders: Mapping[str, Path]) -> str:
+    """The cell's code without its imports; it prints what the cell shows, and holds the results that the cell loads."""
     source = Source(cell.source.encode())
     for node in cell.tree.body:
         if isinstance(node, Import):
@@ -161,6 +164,7 @@ def body_of(cell: Cell, seen: Observed, slug: str) -> str:
     statements = [node.value for node in ast.walk(cell.tree) if isinstance(node, ast.Expr)]
     for call in cell.verify_calls():
         print_instead(source, call, "print" if call in statements else "printed")
+    write_values(source, cell, loaders)
     if seen.shown != "nothing":
         show(source, cell.tree.body[-1].value, f"{slug}.png" if seen.shown == "figure" else None)
     text = source.edited()

@@ -71,6 +71,8 @@ bookkit_versions = [
 bookkit_package = "bertbook"  # what a program needs of it is copied into the program
 # In a program, `load_result("name").values` is what stands under "values" in name.json of this folder.
 bookkit_recorded = {"bertbook.experiments.results.load_result": "book/results"}
+# What programs may read of book/, by paths such as "results/x/y.json". The archives of programs hold what they name.
+bookkit_beside = ["results"]
 bookkit_usual_libraries = ["torch", "numpy", "matplotlib"]  # a program that needs more says how to install it
 
 # -- HTML ------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 import contextlib
 import io
 import textwrap
+from pathlib import Path
 
 from bookkit.cells import read_cells
+from bookkit.snippets.files import Shelf
 from bookkit.snippets.package import Package
 from bookkit.snippets.program import Book, Page, Program, program_of
 from bookkit.snippets.slice import Observed
@@ -12,6 +14,9 @@ from bookkit.snippets.slice import Observed
 HEADER = (
     "---\njupytext:\n  text_representation:\n    format_name: myst\nkernelspec:\n  name: python3\n---\n\n# A page\n"
 )
+
+
+NO_FILES = Shelf(Path())
 
 
 def run(source: str, space: dict) -> str:
@@ -35,6 +40,6 @@ def page_of(*sources: str, shown: tuple[str, ...] = (), options: tuple[str, ...]
     return Page("chapter/one", "A page", found, seen)
 
 
-def program(package: Package, page: Page, i: int = -1) -> Program:
+def program(package: Package, page: Page, i: int = -1, shelf: Shelf = NO_FILES) -> Program:
     """The program of one of its cells."""
-    return program_of(Book("The Book", package, ("torch", "numpy")), page, i % len(page.cells))
+    return program_of(Book("The Book", package, ("torch", "numpy"), shelf), page, i % len(page.cells))

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import tempfile
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -86,7 +87,12 @@ def prepare(app: Sphinx) -> None:
     style = Path(app.doctreedir) / "matplotlibrc"
     style.write_text(MATPLOTLIBRC)
     os.environ["MATPLOTLIBRC"] = str(style)
-    direct.single_nb_execution = execute_or_report_death
+    direct.single_nb_execution = partial(execute_in_folder, Path(app.srcdir).resolve())
+
+
+def execute_in_folder(folder: Path, notebook: NotebookNode, cwd: str, *arguments, **options) -> ExecutionResult:
+    """Execute a page in the book's folder, wherever the page lies: so do programs made of it, beside the same files."""
+    return execute_or_report_death(notebook, str(folder), *arguments, **options)
 
 
 def execute_or_report_death(notebook, cwd, timeout, allow_errors, meta_override=True, **kwargs) -> ExecutionResult:

@@ -22,7 +22,7 @@ def prepared(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", os.environ.copy())
     monkeypatch.setattr(direct, "single_nb_execution", None)
     config = SimpleNamespace(bookkit_ledger="/book/ledger")
-    kernels.prepare(SimpleNamespace(config=config, doctreedir=tmp_path))
+    kernels.prepare(SimpleNamespace(config=config, doctreedir=tmp_path, srcdir=tmp_path / "book"))
     return tmp_path
 
 
@@ -47,8 +47,12 @@ def test_kernels_have_a_configuration_of_their_own(prepared):
     assert "svg.hashsalt: book\n" in style  # without it two builds give different figures
 
 
-def test_myst_nb_executes_through_us(prepared):
-    assert direct.single_nb_execution is kernels.execute_or_report_death
+def test_myst_nb_executes_through_us_in_the_books_folder(prepared, monkeypatch):
+    monkeypatch.setattr(
+        kernels, "execute_or_report_death", lambda notebook, cwd, *rest, **options: (cwd, rest, options)
+    )
+    found = direct.single_nb_execution("notebook", cwd="/book/deep", timeout=30, allow_errors=False)
+    assert found == (str(prepared / "book"), (), {"timeout": 30, "allow_errors": False})
 
 
 def execute(monkeypatch, execution, *sources: str) -> ExecutionResult:

@@ -7,6 +7,7 @@ The modules, in the order in which a cell becomes a program:
 - ``package`` and ``inline``: what these need of the book's package, copied into one text by ``edit``
 - ``methods``: what of it is left out: methods that fetch their code when they are called, and are not
 - ``recorded``: results that a cell loads, written into its code
+- ``files``: files of the book that a program reads, which the archives hold
 - ``gather`` and ``program``: the program
 - ``page``: the buttons on the page, and the files to download
 - ``alone`` and ``gate``: every program runs alone and gives what the page shows, or the tests fail

@@ -1,6 +1,8 @@
 """Runs programs where neither the book's packages nor this one can be imported. A script: it imports nothing of ours.
 
-    python -I alone.py '{"programs": ["one.py"], "blocked": ["book"], "jobs": 2, "fresh": false}'
+    python -I alone.py '{"programs": {"one.py": {}}, "blocked": ["book"], "jobs": 2, "fresh": false}'
+
+Each program stands with what shall lie in the folder in which it runs: names, and the paths that they link to.
 
 Importing torch takes longer than most programs do. So each program runs in a process of its own, forked
 from one that has imported the libraries and drawn no random number; or, if `fresh`, in a new interpreter.
@@ -59,7 +61,7 @@ def describe(artist: Any) -> list:
 
 
 def run(program: str, pictures: list[str]) -> None:
-    """Run one program in this process, as its main module, in an empty folder."""
+    """Run one program in this process, as its main module."""
     warnings.filterwarnings("error", module="__main__")
     figures = import_module("matplotlib.figure").Figure
     save = figures.savefig
@@ -93,10 +95,14 @@ def run_in_child(program: str, folder: Path) -> None:
         os._exit(status)
 
 
-def start(program: str) -> tuple[int, tempfile.TemporaryDirectory]:
-    """Fork a process that runs the program."""
+def start(program: str, beside: dict[str, str]) -> tuple[int, tempfile.TemporaryDirectory]:
+    """Fork a process that runs the program, in a folder that holds nothing but what shall lie beside it."""
     folder = tempfile.TemporaryDirectory()
     (Path(folder.name) / "here").mkdir()
+    for name, place in beside.items():
+        link = Path(folder.name, "here", name)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(place)
     child = os.fork()
     if not child:
         signal.alarm(SECONDS)
@@ -128,11 +134,11 @@ def main() -> None:
         for library in LIBRARIES:
             import_module(library)
         gc.freeze()  # else each program looks for garbage among all these objects
-    waiting, running = list(reversed(task["programs"])), {}
+    waiting, running = list(reversed(task["programs"].items())), {}
     while waiting or running:
         while waiting and len(running) < task["jobs"]:
-            program = waiting.pop()
-            child, folder = start(program)
+            program, beside = waiting.pop()
+            child, folder = start(program, beside)
             running[child] = program, folder
         child, status = os.wait()
         program, folder = running.pop(child)

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +17,23 @@ from bookkit.snippets import alone
 LINE_OF_CODE = re.compile(r"in line \d+( of)?( your cell| \S+\.py)?")
 
 
-def run_alone(programs: Iterable[Path], blocked: list[str], *, fresh: bool = False) -> Iterator[dict]:
+def run_alone(
+    programs: Mapping[Path, Mapping[str, Path]], blocked: list[str], *, fresh: bool = False
+) -> Iterator[dict]:
     """Run programs side by side, each in a process of its own, and tell what each leaves behind.
 
     Args:
-        programs: their files.
+        programs: their files, each with what lies in the folder in which it runs, and where that is taken from.
         blocked: the packages that none of them may import.
         fresh: start an interpreter for each, instead of a copy of one that has imported the libraries.
     """
     environment = os.environ | ENVIRONMENT | {"MPLBACKEND": "agg"}
     jobs = os.cpu_count() or 1
-    task = {"programs": [str(path.resolve()) for path in programs], "blocked": blocked, "jobs": jobs, "fresh": fresh}
+    places = {
+        str(path.resolve()): {name: str(place.resolve()) for name, place in beside.items()}
+        for path, beside in programs.items()
+    }
+    task = {"programs": places, "blocked": blocked, "jobs": jobs, "fresh": fresh}
     # Isolated: no variable PYTHON… counts, not the folder, not what a user installed.
     command = [sys.executable, "-I", str(Path(alone.__file__)), json.dumps(task)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8") as running:
@@ -58,12 +64,13 @@ def check_programs(listing: Path, *, fresh: bool = False, only: str = "") -> Out
     content = json.loads(listing.read_text("utf-8"))
     wanted = [program for program in content["programs"] if only in program["file"]]
     expected = {str((listing.parent / program["file"]).resolve()): program for program in wanted}
-    faults = []
-    for found in run_alone(map(Path, expected), content["blocked"], fresh=fresh):
+    faults, root = [], listing.parent / content["root"]
+    programs = {Path(file): beside(program, root) for file, program in expected.items()}
+    for found in run_alone(programs, content["blocked"], fresh=fresh):
         program = expected[found["program"]]
         if wrong := differences(program, found):
             faults.append(fault(program, wrong, content["tag"]))
-    return Outcome(len(expected), sorted([*faults, *needless_tags(wanted, content)]))
+    return Outcome(len(expected), sorted([*faults, *needless_tags(wanted, content, root)]))
 
 
 def fault(program: dict, wrong: list[str], tag: str) -> str:
@@ -77,7 +84,12 @@ def fault(program: dict, wrong: list[str], tag: str) -> str:
     return "\n".join([f"{program['place']}: the program {program['file']} is not right:", *wrong, advice])
 
 
-def needless_tags(programs: list[dict], content: dict) -> Iterator[str]:
+def beside(program: dict, root: Path) -> dict[str, Path]:
+    """What lies beside a program when it runs: what it says that it reads, and nothing else of the book."""
+    return {name: root / name for name in program["reads"]}
+
+
+def needless_tags(programs: list[dict], content: dict, root: Path) -> Iterator[str]:
     """The tags that ask for a longer program than is needed."""
     with tempfile.TemporaryDirectory() as folder:
         tagged = {}
@@ -86,7 +98,8 @@ def needless_tags(programs: list[dict], content: dict) -> Iterator[str]:
                 file = Path(folder, f"{i}.py").resolve()
                 file.write_text(program["short"]["text"], "utf-8")
                 tagged[str(file)] = program
-        for found in run_alone(map(Path, tagged), content["blocked"]) if tagged else ():
+        places = {Path(file): beside(program["short"], root) for file, program in tagged.items()}
+        for found in run_alone(places, content["blocked"]) if tagged else ():
             program = tagged[found["program"]]
             if not differences(program["short"], found):
                 yield f"{program['place']}: the tag {content['tag']!r} is not needed: remove it"

@@ -175,6 +175,7 @@ class Inlined:
     libraries: set[tuple[Library, str]]  # with the name that each gets
     blocks: list[str]  # a definition each
     names: dict[Definition, str]  # under which name each can be used
+    parts: list[Part]
 
 
 def inline(
@@ -208,7 +209,7 @@ def inline(
                 new = own[link.target]
             new_names.append(new)
         blocks[part.definition.node] = text_of(part, new_names)
-    return Inlined(libraries, list(blocks.values()), own)
+    return Inlined(libraries, list(blocks.values()), own, list(parts.values()))
 
 
 def text_of(part: Part, new_names: list[str]) -> str:

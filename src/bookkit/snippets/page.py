@@ -1,6 +1,7 @@
 """What a reader finds on the pages: buttons that copy a cell or its program, and the programs as files."""
 
 import json
+import math
 import os
 import posixpath
 import shutil
@@ -17,7 +18,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from bookkit.cells import read_cells
+from bookkit.checked import WholeBookPage
 from bookkit.snippets.edit import ProgramError
+from bookkit.snippets.files import Shelf, outermost
 from bookkit.snippets.observe import OBSERVED_VARIABLE
 from bookkit.snippets.package import Package
 from bookkit.snippets.program import WHOLE_PAGE, Book, Page, Program, program_of
@@ -98,8 +101,14 @@ def book_of(app: Sphinx) -> Book:
         package = Package(source, app.config.bookkit_package, recorded)
         for name in recorded:
             package.resolve(*name.rpartition(".")[::2], f"bookkit_recorded in conf.py names {name}")
-        app.bookkit_programs = Book(app.config.project, package, tuple(app.config.bookkit_usual_libraries))
+        usual = tuple(app.config.bookkit_usual_libraries)
+        app.bookkit_programs = Book(app.config.project, package, usual, shelf_of(app))
     return app.bookkit_programs
+
+
+def shelf_of(app: Sphinx) -> Shelf:
+    """Where programs find files of the book."""
+    return Shelf(Path(app.srcdir), tuple(app.config.bookkit_beside))
 
 
 # -- While a page is written ------------------------------------------------------------
@@ -109,7 +118,7 @@ class Buttons(nodes.General, nodes.Element):
     """The buttons of one cell."""
 
 
-class Downloads(nodes.General, nodes.Element):
+class Downloads(WholeBookPage):
     """The link to the programs of one page, or of the book."""
 
 
@@ -130,14 +139,34 @@ class AddButtons(SphinxPostTransform):
             for node in list(self.document.findall(Downloads)):
                 node.parent.remove(node)
             return
-        programs = self.env.get_domain("program").pages.get(self.env.docname, [])
-        cells = {program.cell for program in programs}
+        pages = self.env.get_domain("program").pages
+        programs = pages.get(self.env.docname, [])
+        cells = {program.cell: program for program in programs}
         for cell in list(self.document.findall(is_code_cell)):
             index = cell["cell_index"]
-            cell.insert(place_of_source(cell) + 1, Buttons(program=index if index in cells else None))
+            cell.insert(place_of_source(cell) + 1, Buttons(program=cells.get(index)))
         if programs:
             place = next(self.document.findall(nodes.section), self.document)
             place += Downloads(page=self.env.docname, count=len(programs))
+        for node in self.document.findall(Downloads):
+            those = programs if node["page"] else [program for all_of in pages.values() for program in all_of]
+            node["files"] = words_of_files(shelf_of(self.app), those)
+
+
+def words_of_files(shelf: Shelf, programs: list[Program]) -> str:
+    """Which files of the book an archive of programs holds, and how much that is to download."""
+    names = outermost(name for program in programs for name in program.reads)
+    size = sum(file.stat().st_size for file in shelf.files(names).values())
+    return f", and what some of them read: {', '.join(names)} ({in_words(size)})" if names else ""
+
+
+def in_words(size: int) -> str:
+    """A number of bytes, rounded up.
+
+    >>> in_words(21_400_000), in_words(300)
+    ('22 MB', '1 kB')
+    """
+    return f"{math.ceil(size / 1e6)} MB" if size >= 1e6 else f"{math.ceil(size / 1e3)} kB"
 
 
 def is_code_cell(node: nodes.Node) -> bool:
@@ -156,10 +185,12 @@ def place_of_source(cell: nodes.container) -> int | None:
 
 def visit_buttons(translator: Any, node: Buttons) -> None:
     """Hidden until the script that makes them work shows them."""
-    program = node["program"]
-    copy_program = "" if program is None else '<button type="button" value="program">Copy program</button>\n'
+    program: Program | None = node["program"]
+    index, reads = (program.cell, ", ".join(program.reads)) if program else ("", "")
+    copy_program = '<button type="button" value="program">Copy program</button>\n' if program else ""
+    data = f'data-cell="{index}"' + (f' data-reads="{escape(reads)}"' if reads else "")
     translator.body.append(
-        f'<div class="snippet" data-cell="{"" if program is None else program}" hidden>\n{copy_program}'
+        f'<div class="snippet" {data} hidden>\n{copy_program}'
         '<button type="button" value="cell">Copy cell</button>\n<span role="status"></span></div>\n'
     )
     raise nodes.SkipNode
@@ -176,7 +207,7 @@ def visit_downloads(translator: Any, node: Downloads) -> None:
         words, name = "Every cell of this book as a program that runs alone", "all"
     data = f' data-script="{escape(target)}.js"' if page else ""
     link = f'<a href="{escape(target)}.zip" download>{escape(name)}.zip</a>'
-    translator.body.append(f'<p class="snippet-downloads"{data}>{words}: {link}</p>\n')
+    translator.body.append(f'<p class="snippet-downloads"{data}>{words}{escape(node["files"])}: {link}</p>\n')
     raise nodes.SkipNode
 
 
@@ -184,21 +215,23 @@ def visit_downloads(translator: Any, node: Downloads) -> None:
 
 
 def write_programs(app: Sphinx, exception: Exception | None) -> None:
-    """The programs as files, as archives, and as scripts for the buttons; and the list that the tests go through."""
+    """The programs as files, as archives, and as scripts for the buttons; and the list that the tests go through.
+
+    An archive holds what its programs read, too, each file once, in the place where they look for it.
+    """
     if exception or app.builder.name != "html":
         return
     pages: dict[str, list[Program]] = dict(sorted(app.env.get_domain("program").pages.items()))
-    folder = Path(app.outdir, FOLDER)
+    folder, shelf = Path(app.outdir, FOLDER), shelf_of(app)
     shutil.rmtree(folder, ignore_errors=True)
     for page, programs in pages.items():
         (folder / page).mkdir(parents=True)
         for program in programs:
             (folder / page / program.file).write_text(program.text, "utf-8")
         (folder / f"{page}.js").write_text(script_of(programs), "utf-8")
-        write_archive(folder / f"{page}.zip", {f"{page}/{program.file}": program.text for program in programs})
+        write_archive(folder / f"{page}.zip", {page: programs}, shelf)
     folder.mkdir(parents=True, exist_ok=True)
-    everything = {f"{page}/{program.file}": program.text for page, all_of in pages.items() for program in all_of}
-    write_archive(folder / "all.zip", everything)
+    write_archive(folder / "all.zip", pages, shelf)
     write_list(app, pages)
 
 
@@ -210,13 +243,16 @@ def script_of(programs: list[Program]) -> str:
     return f"window.bookPrograms = {json.dumps({'pieces': pieces, 'cells': cells}, ensure_ascii=False)};\n"
 
 
-def write_archive(file: Path, texts: dict[str, str]) -> None:
+def write_archive(file: Path, pages: dict[str, list[Program]], shelf: Shelf) -> None:
     """A zip archive that depends on nothing but what is in it."""
+    contents = {f"{page}/{program.file}": program.text.encode() for page, all_of in pages.items() for program in all_of}
+    reads = {name for all_of in pages.values() for program in all_of for name in program.reads}
+    contents |= {name: path.read_bytes() for name, path in shelf.files(reads).items()}
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        for name, text in texts.items():
+        for name, content in contents.items():
             info = ZipInfo(name, EARLIEST)
             info.external_attr = 0o644 << 16
-            archive.writestr(info, text, ZIP_DEFLATED)
+            archive.writestr(info, content, ZIP_DEFLATED)
 
 
 def write_list(app: Sphinx, pages: dict[str, list[Program]]) -> None:
@@ -229,13 +265,18 @@ def write_list(app: Sphinx, pages: dict[str, list[Program]]) -> None:
             place = {"file": f"{folder.name}/{FOLDER}/{page}/{program.file}", "place": f"{path}:{program.line}"}
             short = program.short and {"text": program.short.text, **given_by(program.short)}
             programs.append({**place, **given_by(program), "short": short})
-    content = {"blocked": [app.config.bookkit_package, "bookkit"], "tag": WHOLE_PAGE, "programs": programs}
+    content = {
+        "blocked": [app.config.bookkit_package, "bookkit"],
+        "tag": WHOLE_PAGE,
+        "root": Path(os.path.relpath(app.srcdir, folder.parent)).as_posix(),
+        "programs": programs,
+    }
     (folder.parent / "programs.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def given_by(program: Program) -> dict[str, Any]:
-    """What a program prints and draws."""
-    return {"printed": program.printed, "pictures": program.pictures}
+    """What a program prints and draws, and what it reads for it."""
+    return {"printed": program.printed, "pictures": program.pictures, "reads": program.reads}
 
 
 def add_static_files(app: Sphinx, config: Any) -> None:
@@ -248,6 +289,7 @@ def setup(app: Sphinx) -> None:
     app.add_config_value("bookkit_package", "", "env", str)  # its code goes into programs; "": none are made
     app.add_config_value("bookkit_usual_libraries", [], "env", list)  # what a reader is taken to have installed
     app.add_config_value("bookkit_recorded", {}, "env", dict)  # functions that load results, with the results' folder
+    app.add_config_value("bookkit_beside", [], "env", list)  # folders of the book whose files programs may read
     app.add_domain(Programs)
     app.add_directive("programs", ProgramsDirective)
     app.add_node(Buttons, html=(visit_buttons, None))

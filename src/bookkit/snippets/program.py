@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bookkit.cells import MAGIC, Cell, recorded_ids
 from bookkit.snippets.edit import ProgramError, Source
+from bookkit.snippets.files import Shelf, outermost
 from bookkit.snippets.gather import import_block, needed_libraries
-from bookkit.snippets.inline import inline
+from bookkit.snippets.inline import Part, inline
 from bookkit.snippets.methods import words_of
 from bookkit.snippets.names import Import
 from bookkit.snippets.package import Definition, Library, Package, Target
@@ -33,6 +34,7 @@ class Book:
     title: str
     package: Package
     usual: tuple[str, ...]  # the libraries that a reader is taken to have
+    shelf: Shelf
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Program:
     pieces: tuple[str, ...]
     printed: str  # what it prints
     pictures: tuple[str, ...]  # a hash of each figure that it saves
+    reads: tuple[str, ...]  # files and folders of the book that must lie in the folder in which it runs
     short: "Program | None" = None  # what it would be if its cell had no tag
 
     @property
@@ -106,17 +109,28 @@ def program_from(book: Book, page: Page, kept: list[int]) -> Program:
         blocks.append(PRINTED)
     blocks += [f"# -- Cell {j + 1} {'-' * 60}\n\n{body}" for j, body in zip(kept, bodies, strict=True) if body.strip()]
     pieces = list(with_space_between([block for block in blocks if block]))
+    file = f"{i + 1:02}-{page.slug(i)}.py"
+    reads = outermost(files_named(book.shelf, [page.cells[j] for j in kept], inlined.parts))
     return Program(
         page.cells[i].index,
         page.cells[i].first_line,
-        f"{i + 1:02}-{page.slug(i)}.py",
-        (header(book, page, i, pieces), *pieces),
+        file,
+        ("\n".join(header(book, page, i, pieces) + note_on_files(page.name, file, reads)) + "\n", *pieces),
         "".join(page.observed[j].printed for j in kept),
         tuple(picture for j in kept for picture in page.observed[j].pictures),
+        reads,
     )
 
 
-def header(book: Book, page: Page, i: int, pieces: list[str]) -> str:
+def files_named(shelf: Shelf, cells: list[Cell], parts: list[Part]) -> Iterator[str]:
+    """The files of the book that a program names, in its cells and in what it holds of the package."""
+    for cell in cells:
+        yield from shelf.named_in(cell.tree, lambda node, cell=cell: f"line {cell.line(node)}")
+    for part in parts:
+        yield from shelf.named_in(part.node, lambda node, path=part.definition.path: f"{path}:{node.lineno}")
+
+
+def header(book: Book, page: Page, i: int, pieces: list[str]) -> list[str]:
     """What a program is, and what to install for it."""
     lines = [
         f'# Cell {i + 1} of the page "{page.title}" of {book.title}, as a program that runs alone:',
@@ -124,7 +138,19 @@ def header(book: Book, page: Page, i: int, pieces: list[str]) -> str:
     ]
     if install := needed_libraries(pieces, book.usual):
         lines += ["# Install what it imports:", f"#     python -m pip install {' '.join(install)}"]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def note_on_files(page: str, file: str, reads: tuple[str, ...]) -> list[str]:
+    """How to run a program that reads files of the book."""
+    if not reads:
+        return []
+    return [
+        f"# It reads what the archive of this page's programs, {page.rpartition('/')[2]}.zip, holds beside them:",
+        *(f"#     {name}" for name in reads),
+        "# Unpack the archive, and in the folder where you did so:",
+        f"#     python {page}/{file}",
+    ]
 
 
 def imported(package: Package, cell: Cell) -> dict[str, Target]:

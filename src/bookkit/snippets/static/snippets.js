@@ -36,6 +36,10 @@
     if (!copied) throw new Error("not copied");
   }
 
+  function where(files) {
+    return files ? `. It reads ${files}: the archive at the end of the page holds that.` : "";
+  }
+
   async function copy(button) {
     const bar = button.closest(".snippet");
     const status = bar.querySelector("[role=status]");
@@ -43,7 +47,7 @@
     try {
       const text = await textFor(button, bar);
       await (navigator.clipboard?.writeText(text) ?? Promise.reject()).catch(() => copySelected(text, button));
-      status.textContent = button.value === "cell" ? "Cell copied" : "Program copied";
+      status.textContent = button.value === "cell" ? "Cell copied" : `Program copied${where(bar.dataset.reads)}`;
     } catch {
       status.textContent = "Not copied. The link at the end of the page has the programs as files.";
     }

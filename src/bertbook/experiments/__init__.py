@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bertbook.experiments.recording import Experiment
 
-EXPERIMENTS = ("pretrain",)  # in the order in which they run
+EXPERIMENTS = (  # in the order in which they run
+    "pretrain",
+    "directions",
+    "masking_rates",
+    "always_mask",
+    "static_masking",
+    "next_sentence",
+)
 
 
 def find_experiment(name: str) -> "Experiment":

@@ -2,7 +2,8 @@
 
 An experiment is a module with a constant ``EXPERIMENT``. Beside them: ``results`` and
 ``sources`` (what was found, and by which code), ``recording`` (run, resume, check),
-``training_loop``, ``data_order``, ``checkpointing``, ``distributed``, ``progress``.
+``training_loop``, ``data_order``, ``checkpointing``, ``distributed``, ``progress``; and
+what the comparisons of small models share: ``small``, ``arm_summary``, ``next_token``.
 """
 
 from importlib import import_module

@@ -6,8 +6,8 @@ Three arms, of one size, on the same text, for as many steps:
 - causal: the same masked tokens, seen from the left side only.
 - twin: the causal model that is trained for the next token, at every place.
 
-At its end, each is asked for the next token of held-out text; the first and the last
-write on, too.
+When it is trained, each is asked for the next token of held-out text. The first and the
+last also write on, from the same beginnings.
 """
 
 import math
@@ -40,6 +40,7 @@ from bertbook.experiments.small import (
     SmallText,
     evenly,
     masked_lm_arm,
+    measure_ways,
     runs_of,
     small_text,
 )
@@ -56,16 +57,18 @@ def bidirectional_arm(text: SmallText) -> Arm:
     """The baseline; at the end it is asked for the next token, and left to write.
 
     It is asked in three ways, so that nobody can say it was asked in the wrong one. It
-    writes with a [SEP] behind the [MASK], as every sequence of its training ends.
+    writes with a [SEP] behind the [MASK], as every sequence of its training ends. Its
+    masked tokens are also asked for under a causal mask, which it never had.
 
     >>> from bertbook.experiments.small import one_sentence_text
     >>> bidirectional_arm(one_sentence_text("It rains.")).asked
     'mlm'
     """
     arm = masked_lm_arm(text)
+    left = [left_only(batch) for batch in arm.held_out]
 
     def finish(model: nn.Module) -> dict[str, Any]:
-        found = arm.finish(model)
+        found = arm.finish(model) | measure_ways(model, {"left_only": left})
         for ending in ENDINGS:
             ask = partial(next_by_filling, model, special=text.special, ending=ending)
             found |= measure_next(ending, model, ask, text)
@@ -78,9 +81,11 @@ def bidirectional_arm(text: SmallText) -> Arm:
 def causal_arm(text: SmallText) -> Arm:
     """The baseline with a causal mask, in training and where it is measured.
 
+    At the end, the masked tokens are also asked for without it: slide 21's proposal.
+
     >>> from bertbook.experiments.small import one_sentence_text
-    >>> causal_arm(one_sentence_text("It rains.")).held_out[0]["attention_mask"].shape
-    torch.Size([4, 32, 32])
+    >>> causal_arm(one_sentence_text("It rains.")).held_out[0]["attention_mask"].dim()
+    3
     """
     arm = masked_lm_arm(text)
 
@@ -88,7 +93,10 @@ def causal_arm(text: SmallText) -> Arm:
         ask = partial(
             next_by_filling, model, special=text.special, ending="nothing", causal=True
         )
-        return measure_next("nothing", model, ask, text)
+        return {
+            **measure_ways(model, {"both_sides": arm.held_out}),
+            **measure_next("nothing", model, ask, text),
+        }
 
     held_out = [left_only(batch) for batch in arm.held_out]
     return arm._replace(held_out=held_out, change=left_only, finish=finish)
@@ -122,7 +130,7 @@ def next_token_batches(text: SmallText) -> list[Batch]:
 
     >>> from bertbook.experiments.small import one_sentence_text
     >>> [batch] = next_token_batches(one_sentence_text("It rains."))
-    >>> batch["input_ids"][0, 1:31].equal(batch["labels"][0, :30])
+    >>> batch["input_ids"][0, 1:9].equal(batch["labels"][0, :8])
     True
     """
     examples = ask_for_next(text.held_out, text.special)
@@ -137,8 +145,8 @@ def full_sequences(text: SmallText, most: int) -> Tensor:
     """Held-out sequences of the full length, (B, MAX_LENGTH), from all times.
 
     >>> from bertbook.experiments.small import one_sentence_text
-    >>> full_sequences(one_sentence_text("It rains."), most=2).shape
-    torch.Size([2, 32])
+    >>> len(full_sequences(one_sentence_text("It rains."), most=2))
+    2
     """
     examples = [example.input_ids for example in text.held_out]
     full = [ids for ids in examples if len(ids) == MAX_LENGTH]

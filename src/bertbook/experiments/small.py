@@ -148,17 +148,17 @@ def evenly(items: Sequence[Any], most: int) -> list[Any]:
 
 
 def one_sentence_text(sentence: str) -> SmallText:
-    """A text that says one thing again and again: enough to try an arm with.
+    """A text that says one thing again and again: enough to try an arm on it.
 
     >>> text = one_sentence_text("It rains.")
-    >>> [len(example.input_ids) for example in text.training]
-    [32, 32, 32, 17]
+    >>> text.tokenizer.decode(text.training[0].input_ids[:7].tolist())
+    'it rains. it rains.'
     """
     pieces = dict.fromkeys(basic_tokenize(sentence))
     tokenizer = bert_tokenizer([*BERT_SPECIAL_TOKENS, *pieces])
     special = special_ids(tokenizer.get_vocab())
     [ids] = encode_sentences([[sentence]], tokenizer)
-    examples = filled_examples([ids * 35], special)
+    examples = filled_examples([ids * MAX_LENGTH], special)
     return SmallText(tokenizer, examples, examples)
 
 
@@ -280,8 +280,8 @@ def small_run(arm: Arm, *, seed: int, world: World) -> Run:
 
     >>> arm = masked_lm_arm(one_sentence_text("It rains."))
     >>> run = small_run(arm, seed=0, world=World())
-    >>> run.trainer.batches[0]["input_ids"].shape
-    torch.Size([32, 32])
+    >>> run.trainer.batches[0]["input_ids"].shape == (BATCH_SIZE, MAX_LENGTH)
+    True
     """
     model = new_small_model(seed=seed, vocab_size=arm.special.vocab_size, kind=arm.kind)
     batches = ShuffledBatches(

@@ -53,13 +53,20 @@ def summarize_arm(logs: Sequence[RunLog]) -> dict[str, Any]:
     Args:
         logs: of the same arm with different seeds, evaluated at the same steps.
 
+    Raises:
+        ValueError: if they were not.
+
     >>> log = RunLog(evaluations=[{"step": 0, "loss": 7.0},
     ...                           {"step": 2, "loss": 6.0, "tokens": 64}])
     >>> summary = summarize_arm([log])
     >>> summary["curve"], summary["final"]["loss"]["mean"]
     ({'step': [0, 2], 'loss': [[7.0, 6.0]]}, 6.0)
     """
-    steps = [numbers["step"] for numbers in logs[0].evaluations]
+    steps, *others = [[point["step"] for point in log.evaluations] for log in logs]
+    if any(other != steps for other in others):
+        raise ValueError(
+            f"logs must be evaluated at the same steps, got {[steps, *others]}"
+        )
     curve: dict[str, Any] = {"step": steps}
     for name, number in logs[0].evaluations[0].items():
         if name != "step" and isinstance(number, int | float):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bertbook.experiments.recording import Experiment
 
 EXPERIMENTS = (  # in the order in which they run
+    "text",
     "pretrain",
     "directions",
     "masking_rates",

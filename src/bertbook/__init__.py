@@ -9,6 +9,7 @@ The modules, in the order of the book:
 - ``attention``: scores, masks, weights
 - ``masking``, ``pairs``: the two pretraining tasks
 - ``corpus``, ``wordpiece``, ``tokenization``: real text; its words, pieces and ids
+- ``piece_learning``: how the pieces are found
 - ``pretraining_data``, ``batches``: from documents to examples, and to batches
 - ``baselines``: what a masked language model must beat
 - ``tiny``, ``training``: the toy classifier; the loop, and accuracy

@@ -297,6 +297,11 @@ def describe_text(
     return {
         "max_length": MAX_LENGTH,
         "batch_size": BATCH_SIZE,
+        "years": {
+            "first": addresses[0].year,
+            "last": addresses[-1].year,
+            "held_out": [address.year for address in held_out],
+        },
         "parts": parts,
         "units": units,
         "vocabulary": describe_vocabulary(

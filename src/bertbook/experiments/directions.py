@@ -45,10 +45,10 @@ from bertbook.experiments.small import (
     small_text,
 )
 
-NEXT_TOKEN_SEQUENCES = 200  # held-out ones that are asked token by token, at most
+NEXT_TOKEN_SEQUENCES = 500  # held-out ones that are asked token by token, at most
 PROMPTS = 3
-PROMPT_LENGTH = 9  # tokens, with [CLS]
-WRITTEN_TOKENS = 20
+PROMPT_LENGTH = 5  # tokens, with [CLS]
+WRITTEN_TOKENS = 10
 WRITING_SEED = 0
 ENDINGS = ("nothing", "sep", "masks")  # behind the [MASK]; see with_gap
 
@@ -208,7 +208,7 @@ def prompts(text: SmallText) -> Tensor:
     >>> from bertbook.experiments.small import one_sentence_text
     >>> text = one_sentence_text("It rains.")
     >>> decoded(prompts(text), text)[0]
-    'it rains. it rains. it rains'
+    'it rains. it'
     """
     return full_sequences(text, PROMPTS)[:, :PROMPT_LENGTH]
 

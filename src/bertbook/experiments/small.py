@@ -42,11 +42,11 @@ from bertbook.wordpiece import (
     special_ids,
 )
 
-STEPS = 5000
+STEPS = 4000
 LEARNING_RATE = 1e-3
-WARMUP_STEPS = 250
-BATCH_SIZE = 32
-MAX_LENGTH = 32  # tokens of a sequence, marks included
+WARMUP_STEPS = 300
+BATCH_SIZE = 64
+MAX_LENGTH = 16  # tokens of a sequence, marks included; short ones are learned sooner
 VOCAB_SIZE = 2048
 LAYERS = 2
 HIDDEN_SIZE = 128

@@ -16,6 +16,10 @@ class Shelf(NamedTuple):
     root: Path  # the book's folder, in which chapters run
     folders: tuple[str, ...] = ()  # those below it whose files programs may name
 
+    def holds(self, text: str) -> bool:
+        """Whether a text begins as the path of a file does that programs may read."""
+        return text.startswith(tuple(f"{folder}/" for folder in self.folders))
+
     def named_in(self, code: ast.AST, place_of: Callable[[ast.AST], str]) -> set[str]:
         """The files and folders that texts in a piece of code name, such as "results/model".
 
@@ -35,7 +39,7 @@ class Shelf(NamedTuple):
                     unused.add(text)
                 case ast.JoinedStr(values=values):
                     joined.update(values)
-        found = [t for t in texts if t not in unused and t.value.startswith(tuple(f"{f}/" for f in self.folders))]
+        found = [text for text in texts if text not in unused and self.holds(text.value)]
         return {self.checked(text.value, text in joined, place_of(text)) for text in found}
 
     def checked(self, text: str, goes_on: bool, place: str) -> str:

@@ -127,7 +127,8 @@ def files_named(shelf: Shelf, cells: list[Cell], parts: list[Part]) -> Iterator[
     for cell in cells:
         yield from shelf.named_in(cell.tree, lambda node, cell=cell: f"line {cell.line(node)}")
     for part in parts:
-        yield from shelf.named_in(part.node, lambda node, path=part.definition.path: f"{path}:{node.lineno}")
+        if any(map(shelf.holds, part.words)):  # few do, and a program has a hundred parts
+            yield from shelf.named_in(part.node, lambda node, path=part.definition.path: f"{path}:{node.lineno}")
 
 
 def header(book: Book, page: Page, i: int, pieces: list[str]) -> list[str]:
@@ -190,7 +191,8 @@ def body_of(cell: Cell, seen: Observed, slug: str, loaders: Mapping[str, Path]) 
     statements = [node.value for node in ast.walk(cell.tree) if isinstance(node, ast.Expr)]
     for call in cell.verify_calls():
         print_instead(source, call, "print" if call in statements else "printed")
-    write_values(source, cell, loaders)
+    if loaders:
+        write_values(source, cell, loaders)
     if seen.shown != "nothing":
         show(source, cell.tree.body[-1].value, f"{slug}.png" if seen.shown == "figure" else None)
     text = source.edited()

@@ -13,13 +13,19 @@ from bertbook.experiments.evaluation import evaluate_pretraining
 from bertbook.experiments.pretrain import (
     BOTH_TASKS,
     EXPERIMENT,
-    PretrainingText,
+    PHASES,
+    Phase,
     curve_of,
-    held_out_batches,
     keep_pretrained,
     measure_pretrained,
-    prepare_text,
     pretraining_run,
+)
+from bertbook.experiments.pretraining_text import (
+    MAX_LENGTH,
+    SHORT_LENGTH,
+    PretrainingText,
+    held_out_batches,
+    prepare_text,
 )
 from bertbook.experiments.recording import RunLog, check_recorded, record
 from bertbook.experiments.results import load_result
@@ -49,7 +55,7 @@ def small(monkeypatch):
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, initializer_range=0.1
     )
     monkeypatch.setattr(BertConfig, "mini", lambda: config)
-    monkeypatch.setattr(pretrain, "BATCH_SIZE", 6)
+    monkeypatch.setattr(pretrain, "PHASES", (Phase("short", 2, batch_size=8), Phase("training", 4, batch_size=6)))
 
 
 # The text
@@ -74,12 +80,21 @@ def test_passes_differ_and_one_seed_gives_one_text():
 
 
 def test_masks_are_new_at_each_step_and_fixed_where_it_is_measured(text):
-    batches = pretraining_run(text, SETTINGS, world=ALONE).trainer.batches
-    one = batches.collate(text.training[:6], generator=torch.Generator().manual_seed(1))
-    two = batches.collate(text.training[:6], generator=torch.Generator().manual_seed(2))
-    assert not torch.equal(one["labels"], two["labels"])
+    for _, batches in pretraining_run(text, SETTINGS, world=ALONE).trainer.batches.parts:
+        one, two = (batches.collate(text.training[:6], generator=torch.Generator().manual_seed(i)) for i in (1, 2))
+        assert not torch.equal(one["labels"], two["labels"])
     for first, second in zip(held_out_batches(text), held_out_batches(text), strict=True):
         assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_short_sequences_come_first_and_each_step_reads_as_many_tokens(text):
+    batches = pretraining_run(text, SETTINGS, world=ALONE).trainer.batches
+    longest = [max(batch["attention_mask"].sum(dim=1)) for batch in map(batches.__getitem__, range(SETTINGS.steps))]
+    assert longest[:2] == [SHORT_LENGTH] * 2
+    assert all(SHORT_LENGTH < length <= MAX_LENGTH for length in longest[2:])
+    assert [len(batches[step]["input_ids"]) for step in range(SETTINGS.steps)] == [8, 8, 6, 6, 6, 6]
+    short, long = PHASES
+    assert short.batch_size * SHORT_LENGTH == long.batch_size * MAX_LENGTH
 
 
 # The loss of two parts: huggingface/trl#2175 again, since one weight cannot serve both
@@ -184,7 +199,7 @@ def test_stored_weights_are_half_as_large_and_measure_the_same(text, tmp_path):
 
 def test_a_model_has_no_position_that_is_never_trained(text):
     model = pretraining_run(text, SETTINGS, world=ALONE).trainer.model
-    assert model.config.max_position_embeddings == pretrain.MAX_LENGTH
+    assert model.config.max_position_embeddings == MAX_LENGTH
     assert model.config.vocab_size == text.tokenizer.get_vocab_size()
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from bertbook.experiments.checkpointing import load_checkpoint, save_checkpoint
-from bertbook.experiments.data_order import ShuffledBatches
+from bertbook.experiments.data_order import ConsecutiveBatches, ShuffledBatches
 from bertbook.experiments.distributed import World
 from bertbook.experiments.training_loop import LABELLED, Trainer, TrainingSettings
 from fault_reports import check_report, report
@@ -320,3 +320,17 @@ def test_batches_without_examples_or_with_wrong_numbers_are_refused():
         ShuffledBatches([1], numbers, batch_size=0, seed=0)
     with pytest.raises(ValueError, match="step must be at least 0, got -1"):
         ShuffledBatches([1], numbers, batch_size=1, seed=0)[-1]
+
+
+def test_consecutive_sources_are_asked_for_their_own_steps():
+    batches = ConsecutiveBatches([(2, ["a", "b", "unused"]), (1, ["c"])])
+    assert [batches[step] for step in range(3)] == ["a", "b", "c"]
+    for step in (-1, 3):
+        with pytest.raises(IndexError, match="step must be from 0 to 2"):
+            batches[step]
+
+
+@pytest.mark.parametrize("parts", [[], [(0, ["a"])], [(2, ["a", "b"]), (-1, [])]])
+def test_sources_without_a_step_are_refused(parts):
+    with pytest.raises(ValueError, match="parts must have at least one step each, got"):
+        ConsecutiveBatches(parts)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from bertbook.experiments.distributed import Batch
-from bertbook.experiments.training_loop import mixed_seed
+from bertbook.experiments.training_loop import Batches, mixed_seed
 
 Collate = Callable[..., Batch]  # called as collate(examples, generator=generator)
 
@@ -65,3 +65,37 @@ class ShuffledBatches:
             order = torch.randperm(len(self.examples), generator=generator)
             self.epoch = (number, order.tolist())
         return self.examples[self.epoch[1][place]]
+
+
+class ConsecutiveBatches:
+    """The batches of one source for some steps, then those of the next.
+
+    Args:
+        parts: of each source, for how many steps, at least 1, and its batches.
+
+    Raises:
+        ValueError: if there is no part, or one has no step.
+        IndexError: if a step is beyond the last part's.
+
+    >>> batches = ConsecutiveBatches([(2, ["a", "b"]), (1, ["c"])])
+    >>> [batches[step] for step in range(3)]
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, parts: Sequence[tuple[int, Batches]]):
+        if not parts or any(steps < 1 for steps, _ in parts):
+            raise ValueError(
+                "parts must have at least one step each, "
+                f"got {[steps for steps, _ in parts]}"
+            )
+        self.parts = parts
+
+    def __getitem__(self, step: int) -> Batch:
+        """The batch of a step."""
+        for steps, batches in self.parts:
+            if 0 <= step < steps:
+                return batches[step]
+            step -= steps
+        raise IndexError(
+            f"step must be from 0 to {sum(steps for steps, _ in self.parts) - 1}"
+        )

@@ -1,14 +1,12 @@
 """The book's own BERT: pretrained on real text, on a laptop, in less than an hour.
 
 Four layers of 256 features read the State of the Union addresses, for masked tokens
-and next sentences. For the first two thousand steps nothing seems to happen.
+and next sentences. For the first minutes nothing seems to happen.
 """
 
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +15,17 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from bertbook.baselines import unigram_baseline
-from bertbook.batches import PretrainingCollator, evaluation_batches
+from bertbook.batches import PretrainingCollator
 from bertbook.config import BertConfig
-from bertbook.corpus import Address, hold_out, load_addresses, split_sentences
-from bertbook.experiments.data_order import ShuffledBatches
+from bertbook.experiments.data_order import ConsecutiveBatches, ShuffledBatches
 from bertbook.experiments.distributed import Batch, World, choose_precision
 from bertbook.experiments.evaluation import evaluate_pretraining
+from bertbook.experiments.pretraining_text import (
+    MAX_LENGTH,
+    PretrainingText,
+    held_out_batches,
+    whole_text,
+)
 from bertbook.experiments.recording import Experiment, Numbers, Run, RunLog
 from bertbook.experiments.training_loop import (
     LossPart,
@@ -32,103 +35,42 @@ from bertbook.experiments.training_loop import (
     count_sequences,
 )
 from bertbook.heads import BertForPreTraining
-from bertbook.pretraining_data import (
-    PretrainingExample,
-    pair_examples,
-    sample_segments,
-)
-from bertbook.tokenization import encode_sentences, save_tokenizer, train_tokenizer
-from bertbook.wordpiece import SpecialIds, special_ids
+from bertbook.pretraining_data import PretrainingExample
+from bertbook.tokenization import save_tokenizer
 
 SEED = 0
-VOCAB_SIZE = 8192
-MAX_LENGTH = 64  # tokens of a sequence, marks included
-BATCH_SIZE = 64
-PASSES = 4  # through the text, each with segments and random partners of its own
 EVALUATE_EVERY = 500  # steps
 CURVE_EVERY = 50  # steps: a point of the curve is their mean
-EVALUATION_BATCH_SIZE = 128
 
-SETTINGS = TrainingSettings(steps=5000, learning_rate=1e-3, warmup_steps=500, seed=SEED)
+
+class Phase(NamedTuple):
+    """A part of the run, with sequences of one length.
+
+    >>> Phase("short", steps=10, batch_size=64).batch_size
+    64
+    """
+
+    text: str  # which examples of the text it reads
+    steps: int
+    batch_size: int
+
+
+# Short sequences first, as BERT did: what stands next to a token is found sooner among
+# few tokens. Each step reads as many tokens.
+PHASES = (
+    Phase("short", steps=1500, batch_size=64),
+    Phase("training", steps=7500, batch_size=16),
+)
+SETTINGS = TrainingSettings(
+    steps=sum(phase.steps for phase in PHASES),
+    learning_rate=1e-3,
+    warmup_steps=300,
+    seed=SEED,
+)
 BOTH_TASKS = {
     "mlm": LossPart(lambda output: output.masked_lm_loss, count_labelled),
     "nsp": LossPart(lambda output: output.next_sentence_loss, count_sequences),
 }
-
-
-class PretrainingText(NamedTuple):
-    """What is read in training, and what is held out.
-
-    >>> from bertbook.tokenization import bert_tokenizer
-    >>> from bertbook.wordpiece import BERT_SPECIAL_TOKENS
-    >>> PretrainingText(bert_tokenizer(BERT_SPECIAL_TOKENS), [], []).special.mask
-    4
-    """
-
-    tokenizer: Tokenizer
-    training: list[PretrainingExample]
-    held_out: list[PretrainingExample]
-
-    @property
-    def special(self) -> SpecialIds:
-        """The ids of the special tokens."""
-        return special_ids(self.tokenizer.get_vocab())
-
-
-def prepare_text(
-    addresses: Sequence[Address], *, vocab_size: int, passes: int = 1
-) -> PretrainingText:
-    """Hold out every tenth address; learn the vocabulary and make pairs of the others.
-
-    Args:
-        addresses: in order, at least twenty.
-        vocab_size: V.
-        passes: see segment_examples; of the training text.
-
-    >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> text = prepare_text(addresses, vocab_size=50)
-    >>> text.tokenizer.get_vocab_size(), len(text.training) > len(text.held_out)
-    (50, True)
-    """
-    training, held_out = hold_out(addresses)
-    tokenizer = train_tokenizer([a.text for a in training], vocab_size=vocab_size)
-    return PretrainingText(
-        tokenizer,
-        segment_examples(training, tokenizer, seed=SEED, passes=passes),
-        segment_examples(held_out, tokenizer, seed=SEED + 1, passes=1),
-    )
-
-
-def segment_examples(
-    addresses: Sequence[Address], tokenizer: Tokenizer, *, seed: int, passes: int
-) -> list[PretrainingExample]:
-    """Pairs of segments of the addresses, sampled anew in each pass through them.
-
-    Args:
-        addresses: at least two.
-        tokenizer: with BERT's special tokens.
-        seed: of the sampling.
-        passes: how often the text is read, at least 1.
-
-    >>> from bertbook.tokenization import bert_tokenizer
-    >>> from bertbook.wordpiece import BERT_SPECIAL_TOKENS
-    >>> tokenizer = bert_tokenizer([*BERT_SPECIAL_TOKENS, "rain", "."])
-    >>> texts = ["Rain. " * 200, "Rain rain. " * 200]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> examples = segment_examples(addresses, tokenizer, seed=0, passes=2)
-    >>> sorted({example.next_sentence_label for example in examples})
-    [0, 1]
-    """
-    sentences = [split_sentences(address.text) for address in addresses]
-    documents = encode_sentences(sentences, tokenizer)
-    generator = torch.Generator().manual_seed(seed)
-    pairs = chain.from_iterable(
-        sample_segments(documents, max_length=MAX_LENGTH, generator=generator)
-        for _ in range(passes)
-    )
-    special = special_ids(tokenizer.get_vocab())
-    return pair_examples(list(pairs), special=special, max_length=MAX_LENGTH)
 
 
 def new_pretraining_model(tokenizer: Tokenizer, *, seed: int) -> BertForPreTraining:
@@ -146,27 +88,45 @@ def new_pretraining_model(tokenizer: Tokenizer, *, seed: int) -> BertForPreTrain
         BertConfig.mini(),
         vocab_size=tokenizer.get_vocab_size(),
         max_position_embeddings=MAX_LENGTH,
+        hidden_dropout_prob=0.0,  # the text is read six times: not learned by heart
+        attention_probs_dropout_prob=0.0,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return BertForPreTraining(config)
 
 
-def held_out_batches(text: PretrainingText) -> list[Batch]:
-    """The held-out examples, each once, under masks that are always the same.
+def phase_batches(
+    text: PretrainingText, phases: Sequence[Phase], *, seed: int
+) -> ConsecutiveBatches:
+    """The batches of one phase after the other, masked anew at each step.
 
-    >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> text = prepare_text(addresses, vocab_size=50)
-    >>> [batch] = held_out_batches(text)
-    >>> len(batch["input_ids"]) == len(text.held_out)
-    True
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> text = rain_text()
+    >>> phases = [Phase("short", 1, batch_size=8), Phase("training", 1, batch_size=2)]
+    >>> batches = phase_batches(text, phases, seed=0)
+    >>> batches[0]["input_ids"].shape, batches[1]["input_ids"].shape
+    (torch.Size([8, 16]), torch.Size([2, 64]))
     """
-    return evaluation_batches(
-        text.held_out,
-        special=text.special,
-        batch_size=EVALUATION_BATCH_SIZE,
-        seed=SEED,
+
+    def collate(
+        examples: Sequence[PretrainingExample], *, generator: torch.Generator
+    ) -> Batch:
+        return PretrainingCollator(text.special, generator=generator)(examples)
+
+    return ConsecutiveBatches(
+        [
+            (
+                phase.steps,
+                ShuffledBatches(
+                    getattr(text, phase.text),
+                    collate,
+                    batch_size=phase.batch_size,
+                    seed=seed,
+                ),
+            )
+            for phase in phases
+        ]
     )
 
 
@@ -178,22 +138,14 @@ def pretraining_run(
     A GPU computes in bfloat16 if it can. A CPU computes in float32, also where it could
     do otherwise, so that the result can be checked on every machine.
 
-    >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> text = prepare_text(addresses, vocab_size=50)
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> text = rain_text()
     >>> pretraining_run(text, SETTINGS, world=World()).trainer.steps_done
     0
     """
-    special = text.special
     if world.device.type == "cuda":
         settings = replace(settings, precision=choose_precision(world.device))
-
-    def collate(examples, *, generator):
-        return PretrainingCollator(special, generator=generator)(examples)
-
-    batches = ShuffledBatches(
-        text.training, collate, batch_size=BATCH_SIZE, seed=settings.seed
-    )
+    batches = phase_batches(text, PHASES, seed=settings.seed)
     model = new_pretraining_model(text.tokenizer, seed=settings.seed)
     trainer = Trainer(model, batches, settings, parts=BOTH_TASKS, world=world)
     held_out = held_out_batches(text)
@@ -221,9 +173,8 @@ def curve_of(log: RunLog, *, every: int) -> dict[str, list[float]]:
 def summarize_pretraining(log: RunLog, text: PretrainingText) -> dict[str, Any]:
     """The values of the result: curve, evaluations, and what a unigram guess gets.
 
-    >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> text = prepare_text(addresses, vocab_size=50)
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> text = rain_text()
     >>> log = RunLog(losses={"mlm": [3.0] * 50}, evaluations=[{"step": 50}])
     >>> summarize_pretraining(log, text)["curve"]
     {'step': [50], 'mlm': [3.0]}
@@ -275,16 +226,6 @@ def measure_pretrained(folder: Path, text: PretrainingText) -> Numbers:
     model = BertForPreTraining.from_pretrained(folder)
     found = evaluate_pretraining(model, held_out_batches(text))
     return {name: round(number, 6) for name, number in found.items()}
-
-
-@cache
-def whole_text() -> PretrainingText:
-    """All addresses, prepared once in a process, which takes a while.
-
-    >>> whole_text.cache_info().currsize  # importing prepares nothing
-    0
-    """
-    return prepare_text(load_addresses(), vocab_size=VOCAB_SIZE, passes=PASSES)
 
 
 EXPERIMENT = Experiment(

@@ -1,6 +1,6 @@
 """What the text to pretrain on is made of: counted once, since it takes a minute.
 
-No model is trained. Tokenizer, split and examples are those of ``pretrain``.
+No model is trained. Tokenizer, split and examples are those that ``pretrain`` reads.
 """
 
 from collections import Counter
@@ -13,40 +13,26 @@ from tokenizers import Tokenizer
 
 from bertbook.baselines import unigram_baseline
 from bertbook.batches import LengthBuckets, padding_share
-from bertbook.corpus import Address, hold_out, load_addresses, split_sentences
-from bertbook.experiments.pretrain import (
-    BATCH_SIZE,
+from bertbook.corpus import Address, hold_out, load_addresses
+from bertbook.experiments.pretraining_text import (
     MAX_LENGTH,
-    SEED,
     PretrainingText,
+    encode_addresses,
     held_out_batches,
     whole_text,
 )
 from bertbook.experiments.recording import Experiment, Numbers
 from bertbook.pairs import class_balance
 from bertbook.pretraining_data import fill_sequences
-from bertbook.tokenization import encode_sentences
 from bertbook.wordpiece import BERT_SPECIAL_TOKENS
 
+SEED = 0
+BATCH_SIZE = 64  # of the batches whose padding is counted
 BIN = 10  # tokens: the width of a bar of the histogram
 LAST_BIN = 12  # of the histogram; it also holds everything longer
 ROOM = MAX_LENGTH - 3  # tokens of a pair, without its marks
 SHOWN = 8  # most frequent tokens, and first pieces
 CUT_WORDS = ("constitutional", "internet", "unaffordable", "Tuscarora", "embeddings")
-
-
-def encode_addresses(
-    addresses: Sequence[Address], tokenizer: Tokenizer
-) -> list[list[list[int]]]:
-    """The ids of each sentence of each address, without marks.
-
-    >>> from bertbook.tokenization import bert_tokenizer
-    >>> tokenizer = bert_tokenizer([*BERT_SPECIAL_TOKENS, "rain", "."])
-    >>> encode_addresses([Address(1790, "A", "Rain. Rain.")], tokenizer)
-    [[[5, 6], [5, 6]]]
-    """
-    sentences = [split_sentences(address.text) for address in addresses]
-    return encode_sentences(sentences, tokenizer)
 
 
 def count_part(
@@ -187,7 +173,7 @@ def packings(
 ) -> dict[str, list[int]]:
     """The lengths of BERT's inputs, marks included, for four ways to pack the text.
 
-    >>> packings([[[5, 6], [7]]], PretrainingText(None, [], []))["one sentence"]
+    >>> packings([[[5, 6], [7]]], PretrainingText(None, [], [], []))["one sentence"]
     [4, 3]
     """
     filled, whole = (
@@ -236,10 +222,8 @@ def describe_vocabulary(tokenizer: Tokenizer, counts: Counter[int]) -> dict[str,
 def measure_again(text: PretrainingText) -> Numbers:
     """What is quickly counted anew once the text is prepared.
 
-    >>> from bertbook.experiments.pretrain import prepare_text
-    >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
-    >>> addresses = [Address(1800, "A", text) for text in texts]
-    >>> measure_again(prepare_text(addresses, vocab_size=50))["unigram_accuracy"] > 0.1
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> measure_again(rain_text())["unigram_accuracy"] > 0.1
     True
     """
     loss, accuracy = unigram_baseline(
@@ -266,7 +250,7 @@ def describe_text(
         addresses: all, in order.
         text: what prepare_text makes of them.
 
-    >>> from bertbook.experiments.pretrain import prepare_text
+    >>> from bertbook.experiments.pretraining_text import prepare_text
     >>> texts = [f"Rain fell in {year}. " * 30 for year in range(1800, 1940, 7)]
     >>> addresses = [Address(1800, "A", text) for text in texts]
     >>> found = describe_text(addresses, prepare_text(addresses, vocab_size=50))

@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from bertbook.baselines import unigram_baseline
+from bertbook.baselines import copying_baseline, unigram_baseline
 from bertbook.batches import PretrainingCollator
 from bertbook.config import BertConfig
 from bertbook.experiments.data_order import ConsecutiveBatches, ShuffledBatches
@@ -40,6 +40,7 @@ from bertbook.tokenization import save_tokenizer
 
 SEED = 0
 EVALUATE_EVERY = 500  # steps
+EVALUATE_EACH = 5  # held-out example on the way, to save time; at the end, all are
 CURVE_EVERY = 50  # steps: a point of the curve is their mean
 
 
@@ -63,7 +64,7 @@ PHASES = (
 )
 SETTINGS = TrainingSettings(
     steps=sum(phase.steps for phase in PHASES),
-    learning_rate=1e-3,
+    learning_rate=5e-4,
     warmup_steps=300,
     seed=SEED,
 )
@@ -148,7 +149,8 @@ def pretraining_run(
     batches = phase_batches(text, PHASES, seed=settings.seed)
     model = new_pretraining_model(text.tokenizer, seed=settings.seed)
     trainer = Trainer(model, batches, settings, parts=BOTH_TASKS, world=world)
-    held_out = held_out_batches(text)
+    some = text._replace(held_out=text.held_out[::EVALUATE_EACH])
+    held_out = held_out_batches(some)
     return Run(
         trainer,
         evaluate=lambda: evaluate_pretraining(model, held_out),
@@ -171,29 +173,57 @@ def curve_of(log: RunLog, *, every: int) -> dict[str, list[float]]:
 
 
 def summarize_pretraining(log: RunLog, text: PretrainingText) -> dict[str, Any]:
-    """The values of the result: curve, evaluations, and what a unigram guess gets.
+    """The values of the result: phases, curve, evaluations, and what guesses get.
 
     >>> from bertbook.experiments.pretraining_text import rain_text
-    >>> text = rain_text()
     >>> log = RunLog(losses={"mlm": [3.0] * 50}, evaluations=[{"step": 50}])
-    >>> summarize_pretraining(log, text)["curve"]
+    >>> summarize_pretraining(log, rain_text())["curve"]
     {'step': [50], 'mlm': [3.0]}
     """
-    loss, accuracy = unigram_baseline(
-        torch.cat([example.input_ids for example in text.training]),
-        torch.cat([batch["labels"].flatten() for batch in held_out_batches(text)]),
-        special=text.special,
-    )
     return {
-        "curve": curve_of(log, every=CURVE_EVERY),
-        "evaluations": [
-            {name: round(number, 4) for name, number in numbers.items()}
-            for numbers in log.evaluations
+        "phases": [
+            {**phase._asdict(), "examples": len(getattr(text, phase.text))}
+            for phase in PHASES
         ],
-        "unigram": {"mlm_loss": round(loss, 4), "mlm_accuracy": round(accuracy, 4)},
-        "training_examples": len(text.training),
+        "learning_rate": SETTINGS.learning_rate,
+        "warmup_steps": SETTINGS.warmup_steps,
+        "curve": curve_of(log, every=CURVE_EVERY),
+        "evaluations": [rounded(numbers) for numbers in log.evaluations],
+        "baselines": measure_baselines(text),
         "held_out_examples": len(text.held_out),
     }
+
+
+def measure_baselines(text: PretrainingText) -> dict[str, Numbers]:
+    """What the held-out examples give two guesses that know no neighbour.
+
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> list(measure_baselines(rain_text()))
+    ['unigram', 'copying']
+    """
+    read = torch.cat([example.input_ids for example in text.training])
+    batches = held_out_batches(text)
+    shown = torch.cat([batch["input_ids"].flatten() for batch in batches])
+    labels = torch.cat([batch["labels"].flatten() for batch in batches])
+    found = {
+        "unigram": unigram_baseline(read, labels, special=text.special),
+        "copying": copying_baseline(
+            read, masked_ids=shown, labels=labels, special=text.special
+        ),
+    }
+    return {
+        name: rounded({"mlm_loss": loss, "mlm_accuracy": accuracy})
+        for name, (loss, accuracy) in found.items()
+    }
+
+
+def rounded(numbers: Numbers) -> Numbers:
+    """The same to four decimals.
+
+    >>> rounded({"mlm_loss": 6.123456})
+    {'mlm_loss': 6.1235}
+    """
+    return {name: round(number, 4) for name, number in numbers.items()}
 
 
 def keep_pretrained(model: nn.Module, tokenizer: Tokenizer, folder: Path) -> None:

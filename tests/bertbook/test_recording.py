@@ -4,6 +4,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
+from time import sleep
 
 import pytest
 import torch
@@ -72,6 +73,15 @@ def test_a_recorded_result_holds_what_its_code_gives(recorded, folders):
     assert result.seeds == [0, 1]
     assert result.computed_on == {"device": "cpu", "processes": 1}
     assert result.seconds > 0
+
+
+def test_the_time_of_what_is_measured_counts(folders):
+    def slow(logs: dict[str, RunLog]) -> dict:
+        sleep(0.2)
+        return {}
+
+    path = record(tiny_experiment(runs={}, summarize=slow, keep=None, recompute=None), ALONE, **folders)
+    assert json.loads(path.read_text())["seconds"] >= 0.2
 
 
 def without_time(path: Path) -> dict:

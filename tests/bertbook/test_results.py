@@ -127,6 +127,15 @@ def test_a_result_of_other_code_is_refused(folder, source, change):
     )
 
 
+def test_of_many_changes_the_first_are_named_and_the_others_counted(folder, source):
+    path = folder / "sums.json"
+    found = json.loads(path.read_text())
+    found["code"] |= {f"bertbook.gone.part_{i}": "0" for i in range(9)}
+    path.write_text(json.dumps(found))
+    with pytest.raises(StaleResult, match=r"part_0 is gone; .*part_5 is gone; and 3 more\. To make it anew"):
+        load_result("sums", folder=folder, source=source)
+
+
 HARMLESS = {
     "a comment": ("adding.py", "# Twice.", "# Two times: nothing to compute."),
     "a comment at the end of a line": ("experiments/sums.py", "  # one and the most", ""),

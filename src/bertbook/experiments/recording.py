@@ -248,6 +248,7 @@ def write_record(
     >>> result.values, result.computed_on
     ({'last': 2.0}, {'device': 'cpu', 'processes': 1})
     """
+    since = perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     full = {label: vars(log) for label, log in logs.items()}
     (folder / "log.json").write_text(json.dumps(full, indent=1) + "\n", "utf-8")
@@ -261,7 +262,9 @@ def write_record(
         experiment.name,
         values=values,
         seeds=experiment.seeds,
-        seconds=round(sum(log.seconds for log in logs.values()), 1),
+        seconds=round(
+            sum(log.seconds for log in logs.values()) + perf_counter() - since, 1
+        ),
         computed_on={"device": world.device.type, "processes": world.size},
         first_losses={
             label: [round(loss, 6) for loss in log.total()[:CHECKED_STEPS]]

@@ -17,6 +17,7 @@ from bertbook.experiments.sources import SOURCE, code_hashes
 
 RESULTS = SOURCE.parent / "book" / "results"
 COMMAND = "python -m bertbook.experiments"
+SHOWN_CHANGES = 6  # of a stale result; whoever moves a module changes dozens
 
 
 class StaleResult(Exception):
@@ -175,8 +176,10 @@ def load_result(name: str, *, folder: Path = RESULTS, source: Path = SOURCE) -> 
         elif file_hash(folder / file) != digest:
             changes.append(f"{file} has changed")
     if changes:
+        first, more = changes[:SHOWN_CHANGES], len(changes) - SHOWN_CHANGES
+        words = "; ".join(first) + (f"; and {more} more" if more > 0 else "")
         raise StaleResult(
-            f"the result {name!r} is not what this code gives: {'; '.join(changes)}. "
+            f"the result {name!r} is not what this code gives: {words}. "
             f"To make it anew: {remedy}"
         )
     return result

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from bertbook.corpus import Address
-from bertbook.experiments import directions, find_experiment, next_sentence, recording, results, small
+from bertbook.experiments import directions, find_experiment, mask_later, next_sentence, recording, results, small
 from bertbook.experiments.always_mask import always_mask_arm
 from bertbook.experiments.arm_summary import summarize_arms
 from bertbook.experiments.directions import bidirectional_arm, causal_arm, twin_arm
@@ -38,6 +38,7 @@ SEEDED = {
     "directions": {"bidirectional": 3, "causal": 3, "twin": 3},
     "masking_rates": {"rate-40": 2, "rate-80": 2},
     "always_mask": {"always-mask": 2},
+    "mask_later": {"mask-later": 2},
     "static_masking": {"static": 2, "static-tenth": 2, "dynamic-tenth": 2},
     "next_sentence": {"with-nsp": 2, "without-nsp": 2},
 }
@@ -174,6 +175,15 @@ def test_all_rates_are_measured_at_the_same_masks(text):
     one, two = masked_lm_arm(text).held_out, rate_arm(text, probability=0.8).held_out
     for first, second in zip(one, two, strict=True):
         assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_mask_later_is_the_recipe_first_and_then_shows_nothing_but_masks(text, monkeypatch):
+    monkeypatch.setattr(mask_later, "CHANGED_FROM", 2)
+    batches = mask_later.mask_later_run(text, seed=1, world=ALONE).trainer.batches
+    recipe, gaps = (batches_of(make(text), 4, seed=1) for make in (masked_lm_arm, always_mask_arm))
+    for step, expected in enumerate(recipe[:2] + gaps[2:]):
+        assert all(torch.equal(batches[step][name], expected[name]) for name in expected)
+    assert any(not torch.equal(r["input_ids"], g["input_ids"]) for r, g in zip(recipe[2:], gaps[2:], strict=True))
 
 
 def test_always_mask_shows_a_mask_wherever_it_asks(text):

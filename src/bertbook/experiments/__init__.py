@@ -18,6 +18,7 @@ EXPERIMENTS = (  # in the order in which they run
     "directions",
     "masking_rates",
     "always_mask",
+    "mask_later",
     "static_masking",
     "next_sentence",
 )

@@ -14,7 +14,10 @@ from bookkit.cells import read_cells
 LISTING = ROOT / "_build/programs.json"
 FEW_BYTES = 6_000
 # Libraries that few programs need, and how a cell asks for them.
-ASKED_FOR = {"safetensors": r"\.(from|save)_pretrained\(", "tokenizers": r"\b(Tokenizer|bert_tokenizer|train_tokenizer)\b"}
+ASKED_FOR = {
+    "safetensors": r"\.(from|save)_pretrained\(",
+    "tokenizers": r"\b(Tokenizer|bert_tokenizer|train_tokenizer)\b",
+}
 
 
 @pytest.fixture(scope="module")

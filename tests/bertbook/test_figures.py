@@ -3,8 +3,6 @@
 import io
 import re
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -22,13 +20,7 @@ property_test = settings(max_examples=15, deadline=None, derandomize=True)
 WHITE = to_rgba("white")
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """No figure stays open (a notebook would show it twice), and no setting of pyplot changes."""
-    before = dict(matplotlib.rcParams)
-    yield
-    assert plt.get_fignums() == []
-    assert dict(matplotlib.rcParams) == before
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def panels_of(figure: Figure) -> list[Axes]:

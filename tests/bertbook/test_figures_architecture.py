@@ -3,8 +3,6 @@
 import io
 import re
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb, to_rgba
@@ -23,13 +21,7 @@ SEGMENTS = [0, 0, 0, 0, 1, 1, 1]
 CAUSAL = np.tri(3, dtype=bool)
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """No figure stays open, and no setting of pyplot changes."""
-    before = dict(matplotlib.rcParams)
-    yield
-    assert plt.get_fignums() == []
-    assert dict(matplotlib.rcParams) == before
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def luminance(colour) -> float:

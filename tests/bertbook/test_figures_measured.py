@@ -1,19 +1,10 @@
 """The drawings of recorded comparisons, by what is on them; and the errors."""
 
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 
 from bertbook.figures.measured import curves_of_arms, reach_of_seeds
 
-
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """No figure stays open (a notebook would show it twice), and no setting of pyplot changes."""
-    before = dict(matplotlib.rcParams)
-    yield
-    assert plt.get_fignums() == []
-    assert dict(matplotlib.rcParams) == before
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def drawn(figure) -> list[tuple[list[float], list[float]]]:

@@ -1,7 +1,5 @@
 """The drawings of the chapter on pretraining, by what is on them; and the errors."""
 
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgb
 
@@ -10,13 +8,7 @@ from bertbook.figures.pretraining import masking_shares, masking_steps, pair_lay
 TOKENS = ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """No figure stays open (a notebook would show it twice), and no setting of pyplot changes."""
-    before = dict(matplotlib.rcParams)
-    yield
-    assert plt.get_fignums() == []
-    assert dict(matplotlib.rcParams) == before
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def grid(figure) -> list[list[str]]:

@@ -1,19 +1,10 @@
 """The drawings of the chapter on text, by what is on them; and the errors."""
 
-import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 
 from bertbook.figures.text import length_histogram, padded_batches
 
-
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """No figure stays open (a notebook would show it twice), and no setting of pyplot changes."""
-    before = dict(matplotlib.rcParams)
-    yield
-    assert plt.get_fignums() == []
-    assert dict(matplotlib.rcParams) == before
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
 def test_each_bar_stands_where_its_lengths_are():

@@ -9,6 +9,7 @@ import torch
 
 from bertbook.experiments.arm_summary import summarize_arms
 from bertbook.experiments.distributed import Batch
+from bertbook.experiments.pretrain import BOTH_TASKS
 from bertbook.experiments.recording import Experiment
 from bertbook.experiments.small import (
     MAX_LENGTH,
@@ -21,11 +22,6 @@ from bertbook.experiments.small import (
     runs_of,
     small_text,
 )
-from bertbook.experiments.training_loop import (
-    LossPart,
-    count_labelled,
-    count_sequences,
-)
 from bertbook.heads import BertForPreTraining
 from bertbook.pretraining_data import (
     PretrainingExample,
@@ -35,10 +31,6 @@ from bertbook.pretraining_data import (
 from bertbook.wordpiece import SpecialIds
 
 SAMPLING_SEED = 0
-TWO_LOSSES = {
-    "mlm": LossPart(lambda output: output.masked_lm_loss, count_labelled),
-    "nsp": LossPart(lambda output: output.next_sentence_loss, count_sequences),
-}
 
 
 def paired_examples(
@@ -73,7 +65,7 @@ def with_nsp_arm(pairs: SmallText, sequences: SmallText) -> Arm:
     return masked_lm_arm(pairs)._replace(
         finish=lambda model: measure_ways(model, ways),
         kind=BertForPreTraining,
-        parts=TWO_LOSSES,
+        parts=BOTH_TASKS,
     )
 
 

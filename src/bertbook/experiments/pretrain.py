@@ -89,7 +89,7 @@ def new_pretraining_model(tokenizer: Tokenizer, *, seed: int) -> BertForPreTrain
         BertConfig.mini(),
         vocab_size=tokenizer.get_vocab_size(),
         max_position_embeddings=MAX_LENGTH,
-        hidden_dropout_prob=0.0,  # the text is read six times: not learned by heart
+        hidden_dropout_prob=0.0,  # the text is read five times: too few to learn it
         attention_probs_dropout_prob=0.0,
     )
     with torch.random.fork_rng(devices=[]):

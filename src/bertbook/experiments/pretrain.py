@@ -14,7 +14,6 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from bertbook.baselines import copying_baseline, unigram_baseline
 from bertbook.batches import PretrainingCollator
 from bertbook.config import BertConfig
 from bertbook.experiments.data_order import ConsecutiveBatches, ShuffledBatches
@@ -173,7 +172,7 @@ def curve_of(log: RunLog, *, every: int) -> dict[str, list[float]]:
 
 
 def summarize_pretraining(log: RunLog, text: PretrainingText) -> dict[str, Any]:
-    """The values of the result: phases, curve, evaluations, and what guesses get.
+    """The values of the result: phases, curve and evaluations.
 
     >>> from bertbook.experiments.pretraining_text import rain_text
     >>> log = RunLog(losses={"mlm": [3.0] * 50}, evaluations=[{"step": 50}])
@@ -189,31 +188,7 @@ def summarize_pretraining(log: RunLog, text: PretrainingText) -> dict[str, Any]:
         "warmup_steps": SETTINGS.warmup_steps,
         "curve": curve_of(log, every=CURVE_EVERY),
         "evaluations": [rounded(numbers) for numbers in log.evaluations],
-        "baselines": measure_baselines(text),
         "held_out_examples": len(text.held_out),
-    }
-
-
-def measure_baselines(text: PretrainingText) -> dict[str, Numbers]:
-    """What the held-out examples give two guesses that know no neighbour.
-
-    >>> from bertbook.experiments.pretraining_text import rain_text
-    >>> list(measure_baselines(rain_text()))
-    ['unigram', 'copying']
-    """
-    read = torch.cat([example.input_ids for example in text.training])
-    batches = held_out_batches(text)
-    shown = torch.cat([batch["input_ids"].flatten() for batch in batches])
-    labels = torch.cat([batch["labels"].flatten() for batch in batches])
-    found = {
-        "unigram": unigram_baseline(read, labels, special=text.special),
-        "copying": copying_baseline(
-            read, masked_ids=shown, labels=labels, special=text.special
-        ),
-    }
-    return {
-        name: rounded({"mlm_loss": loss, "mlm_accuracy": accuracy})
-        for name, (loss, accuracy) in found.items()
     }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EXPERIMENTS = (  # in the order in which they run
     "text",
     "pretrain",
+    "reading",
     "directions",
     "masking_rates",
     "always_mask",

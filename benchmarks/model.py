@@ -173,16 +173,20 @@ def compare_peaks(shape: str, precision: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time the model beside the public code.")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--parts", nargs="+", choices=["forward", *SHAPES], default=["forward", *SHAPES])
+    parser.add_argument("--precisions", nargs="+", choices=[*PRECISIONS], default=[*PRECISIONS])
     parser.add_argument("--peak", nargs=3, metavar=("SIDE", "SHAPE", "PRECISION"))
     options = parser.parse_args()
     if options.peak:
         return peak(*options.peak)
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} threads")
-    compare_forward(options.rounds)
-    for shape in SHAPES:
-        for precision in PRECISIONS:
-            compare_steps(shape, precision, options.rounds)
-            compare_peaks(shape, precision)
+    for part in options.parts:
+        if part == "forward":
+            compare_forward(options.rounds)
+            continue
+        for precision in options.precisions:
+            compare_steps(part, precision, options.rounds)
+            compare_peaks(part, precision)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ SEED = 0
 EVERY = 4  # held-out example is asked: enough to know two digits
 REACHES = (0, 1, 2, 4, 8, 16)  # tokens on each side that are shown
 RANKS = (10, 100, 1000)  # most frequent pieces, and all others
-PAIRS = 2000  # of each kind
+PAIRS = 1000  # of each kind
 
 
 def shuffle_around(batch: Batch, special: SpecialIds, *, generator) -> Batch:

@@ -37,7 +37,9 @@ IMPORT = "from demo.results import load\n\n"
 @pytest.fixture
 def package(tmp_path) -> Package:
     files = {"src/demo/__init__.py": "", "src/demo/results.py": RESULTS}
-    files["book/results/sums.json"] = json.dumps({"command": "python -m demo sums", "values": VALUES, "seeds": [0]})
+    files["book/results/sums.json"] = json.dumps(
+        {"command": "python -m demo sums", "values": VALUES, "seconds": 90.0, "seeds": [0]}
+    )
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
@@ -99,6 +101,12 @@ def test_long_values_are_wrapped_and_a_comment_has_the_place_of_its_statement(pa
     assert run(found.text, {}) == "2\n"
 
 
+def test_how_long_it_took_is_a_part_of_a_result_too(package):
+    found = program_with(package, 'minutes = load("sums").seconds / 60\nprint(minutes)')
+    assert body(found) == "# Recorded by: python -m demo sums\nminutes = (90.0) / 60\nprint(minutes)\n"
+    assert run(found.text, {}) == "1.5\n"
+
+
 def test_only_the_part_that_is_named_is_written(package):
     part, whole = (program_with(package, f'x = load("sums").values{key}').text for key in ('["curve"]["step"]', ""))
     assert ("4950" in part, "0.25" in part) == (True, False)
@@ -126,7 +134,7 @@ def test_a_name_of_the_pages_own_is_not_the_loader(package):
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ('x = load("sums")', r'line 14: .*write `load\("its name"\).values`; found: load\(.sums.\)'),
+        ('x = load("sums")', r'line 14: .*write `load\("its name"\).values` \(or `.seconds`\); found: load\(.sums.\)'),
         ('x = load("sums").seeds', r"found: load\(.sums.\)\.seeds"),
         ('name = "sums"\nx = load(name).values', r"line 15: .*found: load\(name\)\.values"),
         ('x = load("sums", 1).values', "found: load"),

@@ -16,9 +16,10 @@ Parents = dict[ast.AST, ast.AST]
 
 
 class Use(NamedTuple):
-    """A place that loads a result: `load("name").values`, and the keys right after it."""
+    """A place that loads a result: `load("name").values`, and the keys right after it; or `.seconds`."""
 
     result: str
+    part: str  # of the result
     keys: list[str | int]
     expression: ast.expr
 
@@ -40,7 +41,7 @@ def write_values(source: Source, cell: Cell, loaders: Mapping[str, Path]) -> Non
             continue
         place = f"line {cell.line(mention.node)}"
         use = read_use(mention.node, parents, place)
-        values, command = read_result(loaders[mention.name] / f"{use.result}.json", use.keys, place)
+        values, command = read_result(loaders[mention.name] / f"{use.result}.json", use.part, use.keys, place)
         replace(source, use.expression, values, parents)
         comment_on(source, use.expression, f"Recorded by: {command}", parents)
 
@@ -53,18 +54,18 @@ def read_use(name: ast.Name, parents: Parents, place: str) -> Use:
     match around:
         case [
             ast.Call(func=called, args=[ast.Constant(value=str(result))], keywords=[]),
-            ast.Attribute(attr="values") as expression,
+            ast.Attribute(attr="values" | "seconds" as part) as expression,
             *rest,
         ] if called is name:
             keys = []
             while isinstance(rest[0], ast.Subscript) and isinstance(rest[0].slice, ast.Constant):
                 expression, *rest = rest
                 keys.append(expression.slice.value)
-            return Use(result, keys, expression)
+            return Use(result, part, keys, expression)
     whole = [node for node in (name, *around) if isinstance(node, ast.expr)][-1]
     raise ProgramError(
         f"{place}: in place of a recorded result, a program holds its values: "
-        f'write `{name.id}("its name").values`; found: {ast.unparse(whole).splitlines()[0]}'
+        f'write `{name.id}("its name").values` (or `.seconds`); found: {ast.unparse(whole).splitlines()[0]}'
     )
 
 
@@ -74,18 +75,18 @@ def ancestors(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
         yield node
 
 
-def read_result(file: Path, keys: list[str | int], place: str) -> tuple[Any, str]:
-    """The part of a result's values that the keys lead to, and the command that recorded it."""
+def read_result(file: Path, part: str, keys: list[str | int], place: str) -> tuple[Any, str]:
+    """What the keys lead to in a part of a result, and the command that recorded it."""
     if not file.is_file():
         raise ProgramError(f"{place}: there is no recorded result {file}")
     found = json.loads(file.read_text("utf-8"))
     try:
-        value, command = found["values"], found["command"]
+        value, command = found[part], found["command"]
         for key in keys:
             value = value[key]
     except (LookupError, TypeError) as error:
         wanted = "".join(f"[{key!r}]" for key in keys)
-        raise ProgramError(f"{place}: {file} must have a command, and values{wanted}") from error
+        raise ProgramError(f"{place}: {file} must have a command, and {part}{wanted}") from error
     return value, command
 
 

@@ -105,8 +105,8 @@ def measure_context(
     Returns:
         of the text as it is (whole), with its other tokens in another order (shuffled),
         and with a gap, the token itself or a random piece wherever a token is asked for
-        (mask, same, random). Then of one token a sequence: with all around it (once),
-        and with what is near (reach_0, ...). Under names such as whole_loss.
+        (mask, same, random). Then of one gap a sequence: with all around it (once), and
+        with what is near (reach_0, ...). Under names such as whole_loss.
 
     >>> from bertbook.experiments.pretraining_text import rain_text
     >>> from bertbook.experiments.pretrain import new_pretraining_model
@@ -117,11 +117,12 @@ def measure_context(
     ['whole_loss', 'shuffled_loss', 'mask_loss', 'same_loss']
     """
     generator = torch.Generator().manual_seed(SEED)
-    once = [ask_once(batch, generator=generator) for batch in batches]
+    standing = asked_three_ways(batches, special)
+    once = [ask_once(batch, generator=generator) for batch in standing["mask"]]
     ways = {
         "whole": batches,
         "shuffled": [shuffle_around(b, special, generator=generator) for b in batches],
-        **asked_three_ways(batches, special),
+        **standing,
         "once": once,
         **{
             f"reach_{reach}": [show_near(batch, reach=reach) for batch in once]
@@ -171,8 +172,8 @@ def measure_ranks(guesses: Tensor, answers: Tensor, shares: Tensor) -> Numbers:
 
     Returns:
         by the largest rank of its pieces: top_10_asked, top_10_guessed (shares of all
-        that is asked) and top_10_right (share of those asked), and so on;
-        others_... are all further pieces.
+        that is asked) and top_10_right (share of those asked), and so on; and of all
+        further pieces, others_asked, others_guessed and others_right.
 
     >>> ids = torch.arange(2000)
     >>> shares = (2000.0 - ids) / ids.sum()  # id 0 is the most frequent
@@ -292,7 +293,8 @@ def measure_reading(
     """
     special = text.special
     batches = held_out_batches(text._replace(held_out=text.held_out[::EVERY]))
-    guesses, answers = guesses_and_answers(model, batches)
+    gaps = asked_three_ways(batches, special)["mask"]  # else copying would count
+    guesses, answers = guesses_and_answers(model, gaps)
     training_ids = torch.cat([example.input_ids for example in text.training])
     shares = piece_shares(training_ids, special=special, smoothing=1.0)
     generator = torch.Generator().manual_seed(SEED)

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.figure import Figure
 
 from bertbook.attention import causal_mask, padding_mask
-from bertbook.figures.attention import attention_heatmaps, mask_grids
+from bertbook.figures.attention import attention_heatmaps, attention_maps, mask_grids
 from bertbook.figures.training import loss_curve
 
 property_test = settings(max_examples=15, deadline=None, derandomize=True)
@@ -112,6 +112,37 @@ def test_weights_that_are_all_zero_are_drawn():
     assert lowest_contrast(figure) >= 4.5
 
 
+def test_maps_of_heads_stand_in_rows_of_layers_on_one_scale():
+    tokens = ["[CLS]", "rain", "[SEP]"]
+    weights = np.stack([[random_weights(10 * layer + head, 3) for head in range(4)] for layer in range(2)])
+    figure = attention_maps(weights, tokens)
+    *maps, colour_bar = figure.axes
+    for axis, of_head in zip(maps, weights.reshape(8, 3, 3), strict=True):
+        (image,) = axis.images
+        assert np.array_equal(image.get_array(), of_head)
+        assert image.origin == "upper"
+        assert (image.norm.vmin, image.norm.vmax, image.cmap.name) == (0, weights.max(), "Blues")
+    assert [axis.get_title() for axis in maps] == ["head 0", "head 1", "head 2", "head 3", *[""] * 4]
+    assert [axis.get_ylabel() for axis in maps] == ["layer 0", "", "", "", "layer 1", "", "", ""]
+    assert colour_bar.get_ylabel() == "attention weight"
+    assert figure.get_supxlabel() == "key: the token that is looked at"
+    assert figure.get_supylabel() == "query: the token that looks"
+
+
+def test_maps_of_heads_name_the_tokens_at_the_outer_edge_only():
+    tokens = ["[CLS]", "rain", "[SEP]"]
+    figure = attention_maps(np.full((2, 2, 3, 3), 1 / 3), tokens)
+    figure.draw_without_rendering()
+    shown = {
+        side: [
+            [text.get_text() for text in getattr(axis, f"get_{side}ticklabels")() if text.get_visible()]
+            for axis in figure.axes[:4]
+        ]
+        for side in "xy"
+    }
+    assert shown == {"x": [[], [], tokens, tokens], "y": [tokens, [], tokens, []]}
+
+
 # Masks
 
 
@@ -163,10 +194,11 @@ def test_loss_curve_without_a_target_has_one_line():
     "draw",
     [
         lambda: attention_heatmaps(("one", np.eye(4)), ("two", np.eye(2))),
+        lambda: attention_maps(np.full((1, 2, 2, 2), 0.5), ["[CLS]", "[SEP]"]),
         lambda: mask_grids(("one", causal_mask(4).numpy())),
         lambda: loss_curve([0.7, 0.6], target=0.3),
     ],
-    ids=["attention_heatmaps", "mask_grids", "loss_curve"],
+    ids=["attention_heatmaps", "attention_maps", "mask_grids", "loss_curve"],
 )
 @pytest.mark.parametrize("file_format", ["png", "svg", "pdf"])
 def test_figures_save_in_every_format_on_an_opaque_white_ground(draw, file_format):
@@ -184,6 +216,12 @@ def test_figures_save_in_every_format_on_an_opaque_white_ground(draw, file_forma
         (mask_grids, "panels is empty: give at least one (title, mask) pair"),
         (lambda: attention_heatmaps(("a", np.eye(2)), ("b", np.ones((2, 3)))), "shape (T, T), got (2, 3)"),
         (lambda: attention_heatmaps(("a", np.ones((1, 2, 2)))), "weights must have shape (T, T), got (1, 2, 2)"),
+        (
+            lambda: attention_maps(np.eye(2), ["a", "b"]),
+            "shape (L, H, T, T) with T = 2, the number of tokens, got (2, 2)",
+        ),
+        (lambda: attention_maps(np.ones((1, 1, 2, 2)), ["a"]), "with T = 1, the number of tokens, got (1, 1, 2, 2)"),
+        (lambda: attention_maps(np.ones((0, 4, 1, 1)), ["a"]), "with T = 1, the number of tokens, got (0, 4, 1, 1)"),
         (lambda: mask_grids(("a", np.zeros(3))), "mask must have shape (T_q, T_k) and hold only 0 and -inf"),
         (lambda: mask_grids(("a", np.array([[0.0, 1.0]]))), "(T_q, T_k) and hold only 0 and -inf, got [[0. 1.]]"),
         (lambda: mask_grids(("a", np.array([[0.0, np.nan]]))), "(T_q, T_k) and hold only 0 and -inf, got [[ 0. nan]]"),

@@ -16,6 +16,7 @@ EXPERIMENTS = (  # in the order in which they run
     "text",
     "pretrain",
     "reading",
+    "attention_profile",
     "directions",
     "masking_rates",
     "always_mask",

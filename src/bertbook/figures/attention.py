@@ -1,4 +1,6 @@
-"""Drawings of the chapter on attention: heatmaps of weights, grids of masks."""
+"""Drawings of the chapter on attention: maps of weights, grids of masks."""
+
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -127,3 +129,53 @@ def draw_mask(axis: Axes, mask: np.ndarray) -> None:
                 va="center",
             )
             label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+
+
+def attention_maps(weights: np.ndarray, tokens: Sequence[str]) -> Figure:
+    """The maps of all heads, a row a layer, on one colour scale from 0 to the largest.
+
+    Args:
+        weights: shape (L, H, T, T); rows of each map are queries.
+        tokens: T of them; they are written at the outer edge only.
+
+    Raises:
+        ValueError: if weights has another shape, or there is nothing to draw.
+
+    >>> figure = attention_maps(np.full((2, 3, 2, 2), 0.5), ["[CLS]", "[SEP]"])
+    >>> len(figure.axes)  # six maps and the colour bar
+    7
+    """
+    maps, size = np.asarray(weights), len(tokens)
+    if maps.ndim != 4 or maps.shape[2:] != (size, size) or not maps.size:
+        raise ValueError(
+            f"weights must have shape (L, H, T, T) with T = {size}, the number of "
+            f"tokens, got {maps.shape}"
+        )
+    layers, heads = maps.shape[:2]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            layers,
+            heads,
+            figsize=(1.6 * heads + 1.4, 1.45 * layers + 1.1),
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+        )
+        for (layer, head), axis in np.ndenumerate(axes):
+            image = axis.imshow(
+                maps[layer, head], cmap="Blues", vmin=0, vmax=maps.max()
+            )
+            axis.spines[:].set(visible=True, color="#5b6470", linewidth=0.5)
+            axis.tick_params(length=0, labelsize=6)
+            axis.tick_params(axis="x", rotation=90)
+        for head, axis in enumerate(axes[0]):
+            axis.set_title(f"head {head}")
+        for layer, axis in enumerate(axes[:, 0]):
+            axis.set_ylabel(f"layer {layer}", fontsize=11)
+        axes[0, 0].set_xticks(range(size), tokens)
+        axes[0, 0].set_yticks(range(size), tokens)
+        figure.supxlabel("key: the token that is looked at", fontsize=10)
+        figure.supylabel("query: the token that looks", fontsize=10)
+        figure.colorbar(image, ax=axes, label="attention weight", shrink=0.4)
+    plt.close(figure)
+    return figure

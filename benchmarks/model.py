@@ -77,21 +77,21 @@ class Step:
 
 
 def matrix_products(config: BertConfig):
-    """The products of a forward pass alone, on numbers of the same shapes."""
+    """The products of a forward pass alone, on numbers of the same shapes, laid out as nn.Linear holds its weights."""
     D, H, widened = config.hidden_size, config.num_attention_heads, config.intermediate_size
     x, wide = torch.randn(B * T, D), torch.randn(B * T, widened)
-    square, up, down = torch.randn(D, D), torch.randn(D, widened), torch.randn(widened, D)
+    square, up, down = torch.randn(D, D), torch.randn(widened, D), torch.randn(D, widened)
     heads = torch.randn(B * H, T, D // H)
     weights = torch.randn(B * H, T, T)
 
     def run() -> None:
         for _ in range(config.num_hidden_layers):
             for _ in range(4):
-                x @ square
+                x @ square.T
             heads @ heads.mT
             weights @ heads
-            x @ up
-            wide @ down
+            x @ up.T
+            wide @ down.T
 
     return run
 

@@ -16,7 +16,7 @@ FEW_BYTES = 6_000
 # Libraries that few programs need, and how a cell asks for them.
 ASKED_FOR = {
     "safetensors": r"\.(from|save)_pretrained\(",
-    "tokenizers": r"\b(Tokenizer|bert_tokenizer|train_tokenizer)\b",
+    "tokenizers": r"\b(Tokenizer|bert_tokenizer|train_tokenizer|load_tokenizer|fill_mask)\b",
 }
 
 

@@ -53,6 +53,8 @@ def run_curve(
             label="held out",
         )
         axis.set(xlabel="step", ylabel="loss (nats)")
-        axis.legend(frameon=False, loc="upper center")
+        axis.legend(  # above the axes: everywhere else is something to read
+            frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
+        )
     plt.close(figure)
     return figure

@@ -1,7 +1,7 @@
 """The book's own BERT: pretrained on real text, on a laptop, in less than an hour.
 
 Four layers of 256 features read the State of the Union addresses, for masked tokens
-and next sentences. For the first minutes nothing seems to happen.
+and next sentences. For the first third, the latter are guessed like a coin.
 
 Unlike the released BERT, it is asked for forty of a hundred tokens in training: in so
 short a run, more predictions were worth more than more context ("masking_rates").
@@ -92,7 +92,7 @@ def new_pretraining_model(tokenizer: Tokenizer, *, seed: int) -> BertForPreTrain
         BertConfig.mini(),
         vocab_size=tokenizer.get_vocab_size(),
         max_position_embeddings=MAX_LENGTH,
-        hidden_dropout_prob=0.0,  # the text is read five times: too few to learn it
+        hidden_dropout_prob=0.0,  # the text is read four times: too few to learn it
         attention_probs_dropout_prob=0.0,
     )
     with torch.random.fork_rng(devices=[]):

@@ -11,7 +11,6 @@ from bertbook.experiments import pretrain
 from bertbook.experiments.distributed import ALONE
 from bertbook.experiments.evaluation import evaluate_pretraining
 from bertbook.experiments.pretrain import (
-    BOTH_TASKS,
     EXPERIMENT,
     PHASES,
     Phase,
@@ -29,7 +28,7 @@ from bertbook.experiments.pretraining_text import (
 )
 from bertbook.experiments.recording import RunLog, check_recorded, record
 from bertbook.experiments.results import load_result
-from bertbook.experiments.training_loop import Trainer, TrainingSettings
+from bertbook.experiments.training_loop import BOTH_TASKS, Trainer, TrainingSettings
 from bertbook.heads import BertForPreTraining
 from fault_reports import check_report, report
 

@@ -15,6 +15,7 @@ from bertbook.experiments.reading import (
     show_near,
     shuffle_around,
 )
+from bertbook.experiments.small import asked_three_ways
 from bertbook.masking import IGNORE_INDEX
 from bertbook.pairs import IS_NEXT, SentencePair
 
@@ -74,7 +75,8 @@ def test_nothing_beyond_the_reach_can_change_an_answer(batch, model):
 def test_a_reach_over_the_whole_sequence_hides_nothing(batch, model, text):
     once = ask_once(batch, generator=generator())
     assert torch.equal(show_near(once, reach=64)["attention_mask"], batch["attention_mask"])
-    found = measure_context(model, [batch], text.special)
+    standing = asked_three_ways([batch], text.special)
+    found = measure_context(model, [batch], standing, text.special)
     assert set(found) == {
         f"{way}_{what}"
         for what in ("loss", "accuracy")

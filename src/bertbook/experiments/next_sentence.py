@@ -9,7 +9,6 @@ import torch
 
 from bertbook.experiments.arm_summary import summarize_arms
 from bertbook.experiments.distributed import Batch
-from bertbook.experiments.pretrain import BOTH_TASKS
 from bertbook.experiments.recording import Experiment
 from bertbook.experiments.small import (
     MAX_LENGTH,
@@ -22,6 +21,7 @@ from bertbook.experiments.small import (
     runs_of,
     small_text,
 )
+from bertbook.experiments.training_loop import BOTH_TASKS
 from bertbook.heads import BertForPreTraining
 from bertbook.pretraining_data import (
     PretrainingExample,

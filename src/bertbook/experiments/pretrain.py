@@ -30,11 +30,9 @@ from bertbook.experiments.pretraining_text import (
 )
 from bertbook.experiments.recording import Experiment, Numbers, Run, RunLog
 from bertbook.experiments.training_loop import (
-    LossPart,
+    BOTH_TASKS,
     Trainer,
     TrainingSettings,
-    count_labelled,
-    count_sequences,
 )
 from bertbook.heads import BertForPreTraining
 from bertbook.pretraining_data import PretrainingExample
@@ -63,7 +61,7 @@ class Phase(NamedTuple):
 # few tokens. Each step reads as many tokens.
 PHASES = (
     Phase("short", steps=1000, batch_size=64),
-    Phase("training", steps=6000, batch_size=16),
+    Phase("training", steps=7200, batch_size=16),
 )
 SETTINGS = TrainingSettings(
     steps=sum(phase.steps for phase in PHASES),
@@ -71,10 +69,6 @@ SETTINGS = TrainingSettings(
     warmup_steps=300,
     seed=SEED,
 )
-BOTH_TASKS = {
-    "mlm": LossPart(lambda output: output.masked_lm_loss, count_labelled),
-    "nsp": LossPart(lambda output: output.next_sentence_loss, count_sequences),
-}
 
 
 def new_pretraining_model(tokenizer: Tokenizer, *, seed: int) -> BertForPreTraining:

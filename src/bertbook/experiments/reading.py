@@ -42,7 +42,9 @@ RANKS = (10, 100, 1000)  # most frequent pieces, and all others
 PAIRS = 1000  # of each kind
 
 
-def shuffle_around(batch: Batch, special: SpecialIds, *, generator) -> Batch:
+def shuffle_around(
+    batch: Batch, special: SpecialIds, *, generator: torch.Generator
+) -> Batch:
     """The same batch; what is not asked for has changed places, within its sequence.
 
     What is asked for, and the marks, stay where they are.
@@ -98,9 +100,18 @@ def show_near(batch: Batch, *, reach: int) -> Batch:
 
 
 def measure_context(
-    model: nn.Module, batches: Sequence[Batch], special: SpecialIds
+    model: nn.Module,
+    batches: Sequence[Batch],
+    standing: dict[str, list[Batch]],
+    special: SpecialIds,
 ) -> Numbers:
     """Loss and accuracy at the same masked tokens, as the text around them changes.
+
+    Args:
+        model: a BertForPreTraining.
+        batches: masked as BERT does it.
+        standing: the same, asked_three_ways.
+        special: the ids that stay where they are.
 
     Returns:
         of the text as it is (whole), with its other tokens in another order (shuffled),
@@ -112,12 +123,13 @@ def measure_context(
     >>> from bertbook.experiments.pretrain import new_pretraining_model
     >>> text = rain_text()
     >>> model = new_pretraining_model(text.tokenizer, seed=0)
-    >>> found = measure_context(model, held_out_batches(text), text.special)
+    >>> batches = held_out_batches(text)
+    >>> standing = asked_three_ways(batches, text.special)
+    >>> found = measure_context(model, batches, standing, text.special)
     >>> [name for name in found if name.endswith("loss")][:4]
     ['whole_loss', 'shuffled_loss', 'mask_loss', 'same_loss']
     """
     generator = torch.Generator().manual_seed(SEED)
-    standing = asked_three_ways(batches, special)
     once = [ask_once(batch, generator=generator) for batch in standing["mask"]]
     ways = {
         "whole": batches,
@@ -293,13 +305,13 @@ def measure_reading(
     """
     special = text.special
     batches = held_out_batches(text._replace(held_out=text.held_out[::EVERY]))
-    gaps = asked_three_ways(batches, special)["mask"]  # else copying would count
-    guesses, answers = guesses_and_answers(model, gaps)
+    standing = asked_three_ways(batches, special)
+    guesses, answers = guesses_and_answers(model, standing["mask"])  # none is copied
     training_ids = torch.cat([example.input_ids for example in text.training])
     shares = piece_shares(training_ids, special=special, smoothing=1.0)
     generator = torch.Generator().manual_seed(SEED)
     found = {
-        **measure_context(model, batches, special),
+        **measure_context(model, batches, standing, special),
         **measure_ranks(guesses, answers, shares),
     }
     pairs = sentence_pairs(documents, count=PAIRS, generator=generator)

@@ -54,6 +54,10 @@ def count_sequences(batch: Batch) -> int:
 
 
 LABELLED = {"loss": LossPart(lambda output: output.loss, count_labelled)}
+BOTH_TASKS = {
+    "mlm": LossPart(lambda output: output.masked_lm_loss, count_labelled),
+    "nsp": LossPart(lambda output: output.next_sentence_loss, count_sequences),
+}
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ def fill_mask(
         top: how many pieces, from 1 to V.
 
     Raises:
-        ValueError: if the text does not hold [MASK] once, top is out of range, or the
-            model is in training mode (its dropout would make the answer a draw).
+        ValueError: if the text does not hold [MASK] once, top is out of range, the
+            tokenizer is another model's, or a part of the model is in training mode
+            (its dropout would make the answer a draw).
 
     Source: slide 24; Devlin et al. 2019, section 3.1.
 
@@ -51,11 +52,15 @@ def fill_mask(
     gaps = [i for i, piece in enumerate(encoded.tokens) if piece == "[MASK]"]
     if len(gaps) != 1:
         raise ValueError(f"text must hold [MASK] once, got {len(gaps)} in {text!r}")
-    if not 1 <= top <= tokenizer.get_vocab_size():
+    vocab_size = tokenizer.get_vocab_size()
+    if model.config.vocab_size != vocab_size:
         raise ValueError(
-            f"top must be from 1 to V = {tokenizer.get_vocab_size()}, got {top}"
+            f"tokenizer has {vocab_size} pieces and model {model.config.vocab_size}: "
+            "give the tokenizer that the model was trained with"
         )
-    if model.training:
+    if top not in range(1, vocab_size + 1):
+        raise ValueError(f"top must be from 1 to V = {vocab_size}, got {top}")
+    if any(part.training for part in model.modules()):
         raise ValueError("model must be in evaluation mode: call model.eval() first")
     with torch.inference_mode():
         states = model.bert(torch.tensor([encoded.ids])).last_hidden_state

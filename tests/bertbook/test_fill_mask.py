@@ -57,6 +57,7 @@ def test_it_changes_nothing(tokenizer):
         ("[MASK] [MASK]", 5, r"text must hold \[MASK\] once, got 2"),
         ("[MASK]", 0, "top must be from 1 to V = 10, got 0"),
         ("[MASK]", 11, "top must be from 1 to V = 10, got 11"),
+        ("[MASK]", 2.5, r"top must be from 1 to V = 10, got 2\.5"),
     ],
 )
 def test_a_question_that_has_no_answer_is_refused(tokenizer, text, top, message):
@@ -67,3 +68,16 @@ def test_a_question_that_has_no_answer_is_refused(tokenizer, text, top, message)
 def test_dropout_is_refused(tokenizer):
     with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
         fill_mask(model_of(BertForMaskedLM).train(), tokenizer, "[MASK]")
+
+
+def test_dropout_in_a_part_is_refused(tokenizer):
+    model = model_of(BertForMaskedLM)
+    model.bert.train()
+    with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
+        fill_mask(model, tokenizer, "[MASK]")
+
+
+def test_the_tokenizer_of_another_model_is_refused():
+    other = bert_tokenizer([*BERT_SPECIAL_TOKENS, *WORDS[:2]])
+    with pytest.raises(ValueError, match="tokenizer has 7 pieces and model 10"):
+        fill_mask(model_of(BertForMaskedLM), other, "[MASK]")

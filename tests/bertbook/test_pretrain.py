@@ -49,7 +49,7 @@ def text() -> PretrainingText:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """A small model in small batches, whose dropout is on, as in the run of the book."""
+    """A small model in small batches."""
     config = BertConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, initializer_range=0.1
     )

@@ -11,6 +11,7 @@ from bertbook.experiments.reading import (
     is_next_probabilities,
     measure_context,
     measure_ranks,
+    repeated_share,
     sentence_pairs,
     show_near,
     shuffle_around,
@@ -91,6 +92,23 @@ def test_guesses_stand_beside_their_answers(batch, model):
     expected = model(**inputs).prediction_logits[asked].argmax(dim=-1)
     assert guesses.tolist() == expected.tolist() * 2
     assert answers.tolist() == batch["labels"][asked].tolist() * 2
+
+
+def test_a_guess_repeats_what_is_shown_or_does_not(batch, text):
+    model = new_pretraining_model(text.tokenizer, seed=0)
+    asked = batch["labels"] != IGNORE_INDEX
+    shown = batch["input_ids"].clone()
+    wished = shown[asked][0]
+    with torch.no_grad():  # the model always says the piece that the first place shows
+        model.cls["predictions"].bias[wished] = 1e6
+    expected = (shown[asked] == wished).double().mean().item()
+    assert 0 < repeated_share(model, [batch]) == expected < 1
+
+
+@pytest.mark.parametrize("documents", [[[[5]] * 4], [[[5]] * 3, [[6]] * 3]])
+def test_too_little_text_for_four_kinds_of_pairs_is_refused(documents):
+    with pytest.raises(ValueError, match="documents must be at least two, one of them with at least four sentences"):
+        sentence_pairs(documents, count=1, generator=generator())
 
 
 def test_every_answer_has_one_rank():

@@ -13,7 +13,7 @@ from bertbook import experiments
 from bertbook.experiments import command, recording, results
 from bertbook.experiments.distributed import ALONE, World
 from bertbook.experiments.progress import Progress
-from bertbook.experiments.recording import Experiment, Run, RunLog, advance, check_recorded, record
+from bertbook.experiments.recording import Experiment, FollowUp, Run, RunLog, advance, check_recorded, record
 from bertbook.experiments.results import StaleResult, load_result
 from tiny_masked_lm import losses_of, tiny_trainer
 
@@ -267,6 +267,40 @@ def test_the_command_runs_what_is_not_recorded_and_states_the_time(run, capsys):
 def test_a_trial_by_the_command_records_nothing(run, folders):
     assert run("--steps", "2") == 0
     assert not folders["results"].exists()
+
+
+@pytest.fixture
+def followed(recorded, folders) -> FollowUp:
+    """What measures the weights that the tiny experiment has kept; it is recorded, too."""
+    measured = FollowUp("results", seeds=[], runs={}, summarize=lambda logs: {}, reads=(NAME,))
+    record(measured, ALONE, **folders)
+    return measured
+
+
+def test_what_was_measured_of_other_weights_is_refused(followed, folders):
+    weights = folders["results"] / NAME / "seed-0.pt"
+    assert load_result("results", folder=folders["results"]).files.keys() == {
+        f"{NAME}/seed-0.pt",
+        f"{NAME}/seed-1.pt",
+    }
+    weights.write_bytes(weights.read_bytes() + b"!")
+    with pytest.raises(StaleResult, match=f"'results' .* {NAME}/seed-0.pt has changed.*experiments results"):
+        load_result("results", folder=folders["results"])
+
+
+def test_weights_that_are_stale_are_not_measured(followed, folders):
+    (folders["results"] / NAME / "seed-0.pt").unlink()
+    with pytest.raises(StaleResult, match=f"seed-0.pt is missing.*experiments {NAME}"):
+        record(followed, ALONE, **folders)
+
+
+def test_the_command_says_which_experiment_comes_first(run, followed, folders, monkeypatch, capsys):
+    (folders["results"] / NAME / "seed-0.pt").unlink()
+    monkeypatch.setattr(command, "EXPERIMENTS", ("results",))
+    monkeypatch.setattr(command, "find_experiment", lambda name: followed)
+    capsys.readouterr()
+    assert run("results") == 1
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"To make it anew: python -m bertbook.experiments {NAME}")
 
 
 def test_the_command_fails_where_a_number_differs(run, folders, capsys):

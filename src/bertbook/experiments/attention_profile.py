@@ -18,7 +18,7 @@ from bertbook.experiments.pretraining_text import (
     PretrainingText,
     whole_text,
 )
-from bertbook.experiments.recording import Experiment, Numbers
+from bertbook.experiments.recording import FollowUp, Numbers
 from bertbook.experiments.results import RESULTS
 from bertbook.heads import BertForPreTraining
 from bertbook.pretraining_data import PretrainingExample
@@ -201,10 +201,11 @@ def kept_model() -> BertForPreTraining:
     return BertForPreTraining.from_pretrained(RESULTS / "pretrain")
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = FollowUp(
     "attention_profile",
     seeds=[SEED],
     runs={},
     summarize=lambda logs: describe_profiles(whole_text(), kept_model()),
     recompute=lambda folder: mean_shares(whole_text(), kept_model()),
+    reads=("pretrain",),
 )

@@ -77,6 +77,9 @@ def run_experiments(arguments: Sequence[str]) -> int:
         except KeyboardInterrupt:
             print("\nStopped. The same command goes on from the last checkpoint.")
             return 130
+        except StaleResult as error:  # of another experiment, which comes first
+            say(world, str(error))
+            return 1
         if world.leads and asked.steps is None:
             seconds = sum(load_result(name).seconds for name in names)
             print(f"All {len(names)} together took {clock_time(seconds)}.")

@@ -1,7 +1,7 @@
 """The book's own BERT: pretrained on real text, on a laptop, in less than an hour.
 
 Four layers of 256 features read the State of the Union addresses, for masked tokens
-and next sentences. For the first third, the latter are guessed like a coin.
+and next sentences. For the first quarter, the latter are guessed like a coin.
 
 Unlike the released BERT, it is asked for forty of a hundred tokens in training: in so
 short a run, more predictions were worth more than more context ("masking_rates").

@@ -26,7 +26,7 @@ from bertbook.experiments.pretraining_text import (
     held_out_batches,
     whole_text,
 )
-from bertbook.experiments.recording import Experiment, Numbers
+from bertbook.experiments.recording import FollowUp, Numbers
 from bertbook.experiments.results import RESULTS
 from bertbook.experiments.small import asked_three_ways, measure_ways
 from bertbook.heads import BertForPreTraining
@@ -174,6 +174,20 @@ def guesses_and_answers(
     return torch.cat(guesses), torch.cat(answers)
 
 
+def repeated_share(model: nn.Module, batches: Sequence[Batch]) -> float:
+    """How often the model's best guess is what stands in the place that is asked for.
+
+    >>> from bertbook.experiments.small import new_small_model
+    >>> batch = {"input_ids": torch.tensor([[2, 4, 3]]),
+    ...          "labels": torch.tensor([[-100, 5, -100]])}
+    >>> repeated_share(new_small_model(seed=0, vocab_size=9), [batch])
+    0.0
+    """
+    guesses, _ = guesses_and_answers(model, batches)
+    shown = [batch["input_ids"][batch["labels"] != IGNORE_INDEX] for batch in batches]
+    return (guesses == torch.cat(shown)).double().mean().item()
+
+
 def measure_ranks(guesses: Tensor, answers: Tensor, shares: Tensor) -> Numbers:
     """How often the frequent and the rare pieces are asked for, guessed, and guessed
     rightly.
@@ -222,6 +236,9 @@ def sentence_pairs(
         first; "same address": the second is from another place of the document; "other
         address": it is from another document.
 
+    Raises:
+        ValueError: if there are too few documents, or sentences.
+
     >>> documents = [[[i] for i in range(10, 15)], [[i] for i in range(20, 25)]]
     >>> generator = torch.Generator().manual_seed(0)
     >>> pairs = sentence_pairs(documents, count=1, generator=generator)
@@ -242,6 +259,11 @@ def sentence_pairs(
         for i in range(len(document) - 1)
         if len(document) >= 4
     ]
+    if len(documents) < 2 or not places:
+        raise ValueError(
+            "documents must be at least two, one of them with at least four sentences, "
+            f"got {len(documents)} with {[len(document) for document in documents][:9]}"
+        )
     pairs = {"next": [], "backwards": [], "same address": [], "other address": []}
     for _ in range(count):
         d, i = places[drawn(len(places))]
@@ -313,6 +335,7 @@ def measure_reading(
     found = {
         **measure_context(model, batches, standing, special),
         **measure_ranks(guesses, answers, shares),
+        "random_repeated": repeated_share(model, standing["random"]),
     }
     pairs = sentence_pairs(documents, count=PAIRS, generator=generator)
     for kind, its_pairs in pairs.items():
@@ -338,10 +361,11 @@ def measure_stored(folder: Path) -> Numbers:
     return measure_reading(model, text, documents)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = FollowUp(
     "reading",
     seeds=[SEED],
     runs={},
     summarize=lambda logs: {"every": EVERY, "reaches": [*REACHES], "pairs": PAIRS},
     recompute=measure_stored,
+    reads=("pretrain",),
 )

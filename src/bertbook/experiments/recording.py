@@ -122,6 +122,31 @@ class Experiment:
         return work / f"{self.name}-{mixed_seed(*hashes.values()):016x}"
 
 
+@dataclass(frozen=True)
+class FollowUp(Experiment):
+    """An experiment that measures what others have kept.
+
+    The files of the others belong to its result: with new weights it is stale.
+
+    Args:
+        reads: names of the others.
+
+    >>> FollowUp("sums", seeds=[], runs={}, summarize=dict, reads=("pretrain",)).reads
+    ('pretrain',)
+    """
+
+    reads: tuple[str, ...] = ()
+
+
+def read_by(experiment: Experiment) -> tuple[str, ...]:
+    """The experiments whose kept files this one measures.
+
+    >>> read_by(Experiment("sums", seeds=[], runs={}, summarize=dict))
+    ()
+    """
+    return experiment.reads if isinstance(experiment, FollowUp) else ()
+
+
 def advance(
     run: Run, checkpoint: Path, *, upto: int, label: str, save_every: int = SAVE_EVERY
 ) -> RunLog:
@@ -194,6 +219,7 @@ def record(
         a process that does not lead.
 
     Raises:
+        StaleResult: if what it reads of another experiment is not what the code gives.
         ValueError: if steps is not positive.
 
     >>> from bertbook.experiments.distributed import ALONE
@@ -206,6 +232,8 @@ def record(
     """
     if steps is not None and steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
+    for name in read_by(experiment):
+        load_result(name, folder=results)  # refuses what is stale
     folder, logs, whole = experiment.work_folder(work), {}, True
     for label, prepare in experiment.runs.items():
         run = prepare(world)
@@ -271,9 +299,10 @@ def write_record(
             for label, log in logs.items()
         },
     )
-    files = sorted(path for path in kept.rglob("*") if path.is_file())
-    names = [path.relative_to(results).as_posix() for path in files]
-    return write_result(result, files=names, folder=results)
+    folders = [kept, *(results / name for name in read_by(experiment))]
+    paths = sorted(path for each in folders for path in each.rglob("*"))
+    files = [p.relative_to(results).as_posix() for p in paths if p.is_file()]
+    return write_result(result, files=files, folder=results)
 
 
 def check_recorded(

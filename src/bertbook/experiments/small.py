@@ -139,7 +139,7 @@ def prepare_small_text(
 
 
 def evenly(items: Sequence[Any], most: int) -> list[Any]:
-    """At most so many of the items, at even distances, so that all times are there.
+    """At most so many of the items, at even distances from the first; the last may go.
 
     >>> evenly("abcdefg", 3)
     ['a', 'c', 'e']

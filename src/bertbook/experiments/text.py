@@ -12,9 +12,11 @@ import torch
 from tokenizers import Tokenizer
 
 from bertbook.baselines import copying_baseline, unigram_baseline
-from bertbook.batches import LengthBuckets, padding_share
+from bertbook.batches import LengthBuckets, evaluation_batches, padding_share
 from bertbook.corpus import Address, hold_out, load_addresses
+from bertbook.experiments.distributed import Batch
 from bertbook.experiments.pretraining_text import (
+    EVALUATION_BATCH_SIZE,
     MAX_LENGTH,
     PretrainingText,
     encode_addresses,
@@ -31,6 +33,7 @@ BATCH_SIZE = 64  # of the batches whose padding is counted
 BIN = 10  # tokens: the width of a bar of the histogram
 LAST_BIN = 12  # of the histogram; it also holds everything longer
 ROOM = MAX_LENGTH - 3  # tokens of a pair, without its marks
+SHORT_EACH = 10  # of the sequences that are read first: enough for their baselines
 SHOWN = 8  # most frequent tokens, and first pieces
 CUT_WORDS = ("constitutional", "internet", "unaffordable", "Tuscarora", "embeddings")
 
@@ -219,16 +222,20 @@ def describe_vocabulary(tokenizer: Tokenizer, counts: Counter[int]) -> dict[str,
     }
 
 
-def measure_again(text: PretrainingText) -> Numbers:
-    """What is quickly counted anew once the text is prepared.
+def measure_baselines(text: PretrainingText, batches: Sequence[Batch]) -> Numbers:
+    """Loss and accuracy of the two guesses that know the shares of the training text.
+
+    Args:
+        text: the shares are those of what it has to train on.
+        batches: masked; of any text.
 
     >>> from bertbook.experiments.pretraining_text import rain_text
-    >>> found = measure_again(rain_text())
+    >>> text = rain_text()
+    >>> found = measure_baselines(text, held_out_batches(text))
     >>> found["copying_loss"] < found["unigram_loss"]
     True
     """
     training_ids = torch.cat([example.input_ids for example in text.training])
-    batches = held_out_batches(text)
     labels = torch.cat([batch["labels"].flatten() for batch in batches])
     baselines = {
         "unigram": unigram_baseline(training_ids, labels, special=text.special),
@@ -239,14 +246,36 @@ def measure_again(text: PretrainingText) -> Numbers:
             special=text.special,
         ),
     }
-    measured = {
+    return {
         f"{name}_{what}": round(number, 6)
         for name, found in baselines.items()
         for what, number in zip(("loss", "accuracy"), found, strict=True)
     }
+
+
+def measure_again(text: PretrainingText) -> Numbers:
+    """What is quickly counted anew once the text is prepared.
+
+    Returns:
+        also the baselines of the sequences that training reads first (short_...): its
+        losses are to be compared with these, and not with those of held-out text.
+
+    >>> from bertbook.experiments.pretraining_text import rain_text
+    >>> found = measure_again(rain_text())
+    >>> found["copying_loss"] < found["unigram_loss"]
+    True
+    """
+    first = evaluation_batches(
+        text.short[::SHORT_EACH],
+        special=text.special,
+        batch_size=EVALUATION_BATCH_SIZE,
+        seed=SEED,
+    )
+    of_first = measure_baselines(text, first)
     next_labels = [example.next_sentence_label for example in text.training]
     return {
-        **measured,
+        **measure_baselines(text, held_out_batches(text)),
+        **{f"short_{name}": number for name, number in of_first.items()},
         "pieces": text.special.vocab_size,
         "held_out_examples": len(text.held_out),
         **class_balance(next_labels),

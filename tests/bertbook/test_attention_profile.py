@@ -1,6 +1,7 @@
 """What heads look at, on weights made by hand, and as a recorded experiment."""
 
 import re
+import shutil
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from bertbook.experiments.distributed import ALONE
 from bertbook.experiments.pretrain import new_pretraining_model
 from bertbook.experiments.pretraining_text import MAX_LENGTH, PretrainingText, rain_text
 from bertbook.experiments.recording import check_recorded, record
-from bertbook.experiments.results import load_result
+from bertbook.experiments.results import RESULTS, load_result
 
 MARKS = {"cls_token_id": 2, "sep_token_id": 3}
 IDS = torch.tensor([[2, 11, 12, 13, 14, 3, 15, 16, 17, 3], [2, 21, 3, 22, 23, 24, 25, 26, 27, 3]])
@@ -139,7 +140,9 @@ def test_the_untrained_model_is_that_which_the_pretraining_began_with(text):
 
 
 def test_other_weights_are_noticed(text, tmp_path, monkeypatch):
-    """The weights are a file of another experiment: no hash of this one would tell."""
+    """By their numbers, beside the hash of their file."""
+    shutil.copy(RESULTS / "pretrain.json", tmp_path)  # without it nothing is measured
+    shutil.copytree(RESULTS / "pretrain", tmp_path / "pretrain")
     monkeypatch.setattr(attention_profile, "whole_text", lambda: text)
     model = new_pretraining_model(text.tokenizer, seed=3)
     monkeypatch.setattr(attention_profile, "kept_model", lambda: model)
